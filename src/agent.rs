@@ -1,0 +1,571 @@
+//! The loop: ask, run the calls of the reply, send their results, ask again, until there is an answer.
+//!
+//! Every limit is checked here, before a request is made. Why a reply ended is looked at before what it
+//! holds, and a reply that was cut never has a call run.
+
+use std::time::Instant;
+
+use crate::config::Config;
+use crate::conversation::{Call, CallResult, Conversation, Message, Part, texts};
+use crate::error::Error;
+use crate::http::net::{self, Client};
+use crate::http::recording::Recorder;
+use crate::http::{self, Answer, Asked, Http, Request, Trouble};
+use crate::output::{Output, Summary, stdout_error};
+use crate::provider::errors::Verdict;
+use crate::provider::{self, Api, ApiError, Fault, Reader, Reply, Settings, Stop, Usage, Wire, errors};
+use crate::session::Session;
+use crate::sse;
+use crate::tools::Outcome;
+use crate::tools::read::{self, RawError};
+use crate::tools::toolbox::Toolbox;
+
+/// How often in a row a reply may be cut in the middle of its calls before the run ends.
+const MOST_CUTS: u32 = 3;
+/// How often in a row a server-side tool loop is continued.
+const MOST_PAUSES: u32 = 10;
+/// The longest reply, and the most that is read of an error.
+const MOST_REPLY_BYTES: usize = 256 * 1024 * 1024;
+const MOST_ERROR_BYTES: usize = 1024 * 1024;
+
+/// What is said to a model whose reply was empty.
+const NUDGE: &str = "Your last message was empty. Go on, or give your answer.";
+/// What is said to a model that failed to write a call.
+const BOTCHED_NUDGE: &str =
+    "Your last message tried to call a tool in a form that could not be read. Write the call anew.";
+
+/// One run.
+pub struct Agent {
+    settings: Settings,
+    url: String,
+    headers: Vec<(String, String)>,
+    http: Http,
+    toolbox: Toolbox,
+    wire: Wire,
+    conversation: Conversation,
+    max_turns: Option<u32>,
+    begun: Instant,
+    turns: u32,
+    usage: Usage,
+    /// The text of the last reply, kept for the summary of a run that fails.
+    text: String,
+    session_id: String,
+    session: Option<Session>,
+}
+
+impl Agent {
+    /// A run that is about to begin.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from beginning: a folder that cannot be recorded into, or no model to ask.
+    pub fn new(config: Config, session_id: String, output: &mut Output) -> Result<Agent, Error> {
+        let recorder = match &config.record {
+            Some(folder) => Some(Recorder::create(
+                folder,
+                config.settings.api,
+                &config.host_name,
+                config.secrets.clone(),
+            )?),
+            None => None,
+        };
+        let client = Client::new(config.network);
+        let mut http = Http::new(client, recorder, config.replay, config.max_retries, config.loopback);
+        let mut settings = config.settings;
+        if settings.model.is_empty() {
+            let headers = [provider::headers(&settings), config.headers.clone()].concat();
+            settings.model =
+                only_model(&mut http, &provider::models_endpoint(settings.api, &config.base_url), &headers)?;
+            output.detail(&format!("the server has one model: {}", settings.model));
+        }
+        let mut headers = provider::headers(&settings);
+        // Who names a header of the protocol's own means the value to hold.
+        headers.retain(|(name, _)| !config.headers.iter().any(|(asked, _)| asked == name));
+        headers.extend(config.headers);
+        let session = config.sessions.and_then(|folder| {
+            Session::create(&folder, &session_id, &config.setup.workspace, &settings.origin())
+                .inspect_err(|reason| output.detail(reason))
+                .ok()
+        });
+        Ok(Agent {
+            url: provider::endpoint(settings.api, &config.base_url),
+            headers,
+            http,
+            toolbox: Toolbox::new(settings.tools.clone(), config.setup, config.now, config.rates_url),
+            wire: Wire::new(&settings),
+            settings,
+            conversation: Conversation::default(),
+            max_turns: config.max_turns,
+            begun: Instant::now(),
+            turns: 0,
+            usage: Usage::default(),
+            text: String::new(),
+            session_id,
+            session,
+        })
+    }
+
+    /// The body of the first request, for `--dry-run`.
+    pub fn first_request(mut self, prompt: &str) -> String {
+        self.conversation.add_user(prompt);
+        self.wire.update(&self.settings, self.conversation.messages());
+        String::from_utf8_lossy(&self.wire.body(&self.settings).concat()).into_owned()
+    }
+
+    /// How the run stands.
+    pub fn summary(&self) -> Summary {
+        Summary {
+            text: self.text.clone(),
+            turns: self.turns,
+            usage: self.usage,
+            duration_ms: self.begun.elapsed().as_millis(),
+            session_id: self.session_id.clone(),
+        }
+    }
+
+    /// Brings the session file up to date and onto the disk.
+    pub fn end_session(&mut self) -> Result<(), Error> {
+        self.save()?;
+        self.session.as_ref().map_or(Ok(()), Session::sync)
+    }
+
+    /// Runs until the model has answered; the answer is in the summary.
+    pub fn run(&mut self, prompt: &str, output: &mut Output) -> Result<(), Error> {
+        self.conversation.add_user(prompt);
+        let (mut nudged, mut cuts, mut pauses, mut botched) = (false, 0, 0, 0);
+        loop {
+            let reply = self.ask(output)?;
+            self.text = texts(&reply.parts).join("\n");
+            let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
+            match reply.stop {
+                Stop::Declined(_) | Stop::Filtered | Stop::WindowFull => return Err(broken_off(&reply.stop)),
+                Stop::Cut if !has_calls => return Err(broken_off(&reply.stop)),
+                Stop::Cut => {
+                    cuts += 1;
+                    if cuts == MOST_CUTS {
+                        return Err(Error::Incomplete(format!(
+                            "{MOST_CUTS} replies in a row were cut at the output limit in the middle of a call: raise --max-output-tokens"
+                        )));
+                    }
+                    self.refuse_cut_calls(reply.parts);
+                }
+                Stop::Paused if !has_calls => {
+                    pauses += 1;
+                    if pauses > MOST_PAUSES {
+                        return Err(Error::Incomplete(format!(
+                            "the server paused its reply {MOST_PAUSES} times in a row"
+                        )));
+                    }
+                    self.conversation.add_reply(reply.parts, &self.settings.origin());
+                }
+                Stop::Botched if !has_calls => {
+                    botched += 1;
+                    match botched {
+                        1 => output.detail("the model failed to write a call: asking again"),
+                        2 => self.conversation.add_user(BOTCHED_NUDGE),
+                        _ => {
+                            return Err(Error::Incomplete(
+                                "the model failed three times to write a call".to_owned(),
+                            ));
+                        }
+                    }
+                }
+                // A call beside a server's paused one is answered as any other: it may not stay open.
+                Stop::Finished | Stop::Botched | Stop::Paused if has_calls => {
+                    (nudged, cuts, pauses, botched) = (false, 0, 0, 0);
+                    output.end_shown()?;
+                    let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
+                    self.run_calls(&calls, output);
+                }
+                Stop::Finished | Stop::Botched if self.text.trim().is_empty() => {
+                    if nudged {
+                        return Err(Error::Incomplete(
+                            "the model's answer is empty, twice in a row: rephrase the request or choose another --model".to_owned(),
+                        ));
+                    }
+                    nudged = true;
+                    output.detail("the model's answer is empty: asking once more");
+                    self.conversation.add_user(NUDGE);
+                }
+                Stop::Finished | Stop::Botched | Stop::Paused => {
+                    self.conversation.add_reply(reply.parts, &self.settings.origin());
+                    // What was said before a pause is the beginning of the same answer.
+                    self.text = self.conversation.messages().last().map_or_else(String::new, Message::text);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// One request. If the reply asks for a tool, its first call is run and the raw result written; the
+    /// text is in the summary otherwise. True if a call was run.
+    pub fn single_step(&mut self, prompt: &str, output: &mut Output) -> Result<bool, Error> {
+        self.conversation.add_user(prompt);
+        let reply = self.ask(output)?;
+        self.text = texts(&reply.parts).join("\n");
+        let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
+        match (&reply.stop, calls.first()) {
+            (Stop::Declined(_) | Stop::Filtered | Stop::WindowFull, _) | (Stop::Cut, None) => {
+                Err(broken_off(&reply.stop))
+            }
+            (Stop::Cut, Some(_)) => Err(Error::Incomplete(
+                "the reply was cut, so its call was not run: raise --max-output-tokens".to_owned(),
+            )),
+            (_, Some(call)) => self.print_result(call, output).map(|()| true),
+            (Stop::Finished, None) if !self.text.trim().is_empty() => Ok(false),
+            _ => Err(Error::Incomplete(
+                "the reply is empty or incomplete: rephrase the request or choose another --model".to_owned(),
+            )),
+        }
+    }
+
+    /// Runs a call and prints what it gives: for Read the file's own bytes.
+    fn print_result(&mut self, call: &Call, output: &mut Output) -> Result<(), Error> {
+        output.end_shown()?;
+        let failed = |text: &str| Error::Internal(format!("the call of {} failed: {text}", call.name));
+        if call.name != "Read" {
+            let outcome = self.run_call(call, output);
+            return match outcome.is_error {
+                true => Err(failed(&outcome.text)),
+                false => output.print(&outcome.text),
+            };
+        }
+        output.call(&call.name, &subject(call));
+        let arguments = self.toolbox.check(call).map_err(|text| failed(&text))?;
+        read::copy_raw(&arguments, self.toolbox.workspace(), &mut output.raw_bytes()).map_err(|error| {
+            match error {
+                RawError::Refused(text) => failed(&text),
+                RawError::Output(error) => stdout_error(&error, true),
+            }
+        })
+    }
+
+    /// Asks until there is a reply, writing the request anew where something was learnt of the server.
+    fn ask(&mut self, output: &mut Output) -> Result<Reply, Error> {
+        if let Some(most) = self.max_turns
+            && self.turns >= most
+        {
+            let turns = if most == 1 { "turn" } else { "turns" };
+            return Err(Error::Turns(format!(
+                "the answer is not finished after {most} {turns} (--max-turns): raise the limit or ask for less"
+            )));
+        }
+        self.save()?;
+        output.end_shown()?;
+        loop {
+            self.wire.update(&self.settings, self.conversation.messages());
+            let body = self.wire.body(&self.settings);
+            let bytes: usize = body.iter().map(|slice| slice.len()).sum();
+            let to = match self.http.is_replaying() {
+                true => "the recording".to_owned(),
+                false => net::shown(&self.url),
+            };
+            output.detail(&format!("request {}: {bytes} bytes to {to}", self.turns + 1));
+            output.waiting();
+            let request = Request { url: &self.url, headers: &self.headers, body: &body };
+            let api = self.settings.api;
+            let settings = &self.settings;
+            let mut learnt = settings.learnt.clone();
+            let asked = self.http.ask(&request, output, |answer, output| {
+                read_reply(answer, api, output).map_err(|trouble| match trouble {
+                    Trouble::Fault(Fault::Api(error), _) if error.teach(settings, &mut learnt) => {
+                        Trouble::Rewrite
+                    }
+                    trouble => trouble,
+                })
+            })?;
+            match asked {
+                Asked::Answered(reply) => {
+                    self.turns += 1;
+                    self.usage.add(reply.usage);
+                    if !self.http.is_replaying() {
+                        warn_of_cut_prompt(bytes, reply.usage, output);
+                    }
+                    if let Some(word) = &reply.unknown_stop {
+                        output.detail(&format!(
+                            "the reply ended with an unknown word, taken as its end: {word}"
+                        ));
+                    }
+                    return Ok(reply);
+                }
+                Asked::Rewrite => {
+                    output.detail("the API refused a detail of the request: asking again without it");
+                    self.settings.learnt = learnt;
+                    self.wire = Wire::new(&self.settings);
+                }
+            }
+        }
+    }
+
+    /// Writes what was said since to the session file, so that nothing can be lost that was sent.
+    fn save(&mut self) -> Result<(), Error> {
+        if let Some(session) = &mut self.session {
+            for line in self.conversation.new_lines() {
+                session.append(&line)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Answers every call, in order.
+    fn run_calls(&mut self, calls: &[Call], output: &mut Output) {
+        let mut results = Vec::with_capacity(calls.len());
+        for call in calls {
+            let outcome = self.run_call(call, output);
+            results.push(CallResult {
+                call_id: call.id.clone(),
+                text: outcome.text,
+                is_error: outcome.is_error,
+            });
+        }
+        self.conversation.add_results(results);
+    }
+
+    fn run_call(&mut self, call: &Call, output: &mut Output) -> Outcome {
+        output.call(&call.name, &subject(call));
+        let http = &mut self.http;
+        let mut outcome = self.toolbox.run(call, &mut |url| {
+            let headers = [("accept".to_owned(), "application/json".to_owned())];
+            http.get(url, &headers).map_err(|failure| failure.to_string())
+        });
+        // Several servers refuse an empty result.
+        if outcome.text.trim().is_empty() {
+            outcome.text = "(no output)".to_owned();
+        }
+        outcome
+    }
+
+    /// Answers the calls of a reply that was cut: none of them has run.
+    fn refuse_cut_calls(&mut self, mut parts: Vec<Part>) {
+        const WHY: &str = "not run: the reply was cut at the output limit before its calls were complete. Make smaller calls, for instance a long file in several parts";
+        for part in &mut parts {
+            if let Part::Call(call) = part {
+                call.refusal = Some(WHY.to_owned());
+            }
+        }
+        let calls = self.conversation.add_reply(parts, &self.settings.origin());
+        let results = calls
+            .into_iter()
+            .map(|call| CallResult { call_id: call.id, text: WHY.to_owned(), is_error: true })
+            .collect();
+        self.conversation.add_results(results);
+    }
+}
+
+/// Ollama cuts the front of a prompt that is longer than its context, system prompt and tools first, and says
+/// nothing. No text has that many bytes for each token.
+fn warn_of_cut_prompt(bytes: usize, usage: Usage, output: &mut Output) {
+    const MOST_BYTES_PER_TOKEN: u64 = 10;
+    let read = usage.total_input();
+    if read > 0 && bytes as u64 > read.saturating_mul(MOST_BYTES_PER_TOKEN) {
+        output.warn(&format!(
+            "the server read only {read} tokens of a request of {bytes} bytes and may have dropped its beginning: \
+             give it a larger context (for Ollama, OLLAMA_CONTEXT_LENGTH)"
+        ));
+    }
+}
+
+/// The error that a reply's end is, where nothing can follow it.
+fn broken_off(stop: &Stop) -> Error {
+    Error::Incomplete(match stop {
+        Stop::Declined(why) if !why.trim().is_empty() => format!(
+            "the model declined to answer ({}): rephrase the request or choose another --model",
+            provider::excerpt(why)
+        ),
+        Stop::Declined(_) => {
+            "the model declined to answer: rephrase the request or choose another --model".to_owned()
+        }
+        Stop::Filtered => "the answer was withheld by the API's content filter: rephrase the request or choose another --model".to_owned(),
+        Stop::WindowFull => "the answer was cut because the context window is full: shorten the input or choose another --model".to_owned(),
+        Stop::Finished | Stop::Cut | Stop::Paused | Stop::Botched => {
+            "the answer was cut at the output limit: raise --max-output-tokens or ask for less".to_owned()
+        }
+    })
+}
+
+/// What a call is about, for the one line that is shown of it: its first argument that is a text.
+fn subject(call: &Call) -> String {
+    match provider::parse(&call.arguments) {
+        Ok(value) => value
+            .as_object()
+            .and_then(|arguments| arguments.values().find_map(|value| value.as_str()))
+            .unwrap_or_default()
+            .to_owned(),
+        Err(_) => String::new(),
+    }
+}
+
+/// Makes a reply of a response, whatever form it takes.
+fn read_reply(mut answer: Answer, api: Api, output: &mut Output) -> Result<Reply, Trouble> {
+    let hint = answer.retry_hint();
+    if !(200..300).contains(&answer.status) {
+        return Err(refusal(answer, hint));
+    }
+    let mut reader = Reader::new(api);
+    let mut decoder = sse::Decoder::default();
+    let mut buffer = vec![0; 32 * 1024];
+    let mut head = Vec::new();
+    let mut streaming = false;
+    let mut received = 0;
+    loop {
+        let count = match answer.read(&mut buffer) {
+            Ok(count) => count,
+            Err(Trouble::Network(failure)) => {
+                // Where the reply is whole the connection may end as it likes.
+                return reader.finish().map_err(|_| Trouble::Network(failure));
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        let bytes = &buffer[..count];
+        received += count;
+        if received > MOST_REPLY_BYTES {
+            return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
+        }
+        if !streaming {
+            // Blanks before a reply keep the connection alive; they may be many.
+            if head.trim_ascii().is_empty() {
+                head.clear();
+            }
+            head.extend_from_slice(bytes);
+            match form(&head) {
+                Form::Blank if count > 0 => continue,
+                Form::Blank => return Err(Fault::Incomplete.into()),
+                Form::Document => return read_document(answer, head, reader),
+                Form::Foreign(what) => return Err(Fault::Malformed(what).into()),
+                Form::Events => streaming = true,
+            }
+            decoder.feed(&head);
+        } else {
+            decoder.feed(bytes);
+        }
+        while let Some(event) = decoder.next_event() {
+            reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
+        }
+        if output.streams_text() {
+            output.show(reader.visible_text())?;
+        }
+        if reader.is_over() {
+            answer.finish()?;
+            return Ok(reader.finish()?);
+        }
+        if count == 0 {
+            return Ok(reader.finish()?);
+        }
+    }
+}
+
+/// What a response is, told by its first bytes: content types are wrong too often.
+enum Form {
+    Blank,
+    Events,
+    Document,
+    Foreign(String),
+}
+
+fn form(head: &[u8]) -> Form {
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    let start = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start();
+    match start {
+        [] => Form::Blank,
+        _ if BYTE_ORDER_MARK.starts_with(start) => Form::Blank,
+        [b'{', ..] => Form::Document,
+        [0x1F, 0x8B, ..] => Form::Foreign(
+            "it is compressed (gzip), which was not asked for: a proxy in between may do that".to_owned(),
+        ),
+        [b'<', ..] => {
+            let page = errors::without_tags(&String::from_utf8_lossy(start));
+            Form::Foreign(format!("it is a page for people: {page}"))
+        }
+        _ if looks_like_events(start) => Form::Events,
+        _ => Form::Foreign(provider::excerpt(&String::from_utf8_lossy(start))),
+    }
+}
+
+/// A comment, or a field's name and what ends it; or the beginning of that: the first read may end anywhere.
+fn looks_like_events(start: &[u8]) -> bool {
+    let is_field = |name: &[u8]| match start.strip_prefix(name) {
+        Some([next, ..]) => matches!(next, b':' | b'\n' | b'\r'),
+        Some([]) => true,
+        None => name.starts_with(start),
+    };
+    start.starts_with(b":") || [&b"data"[..], b"event", b"id", b"retry"].into_iter().any(is_field)
+}
+
+fn read_document(mut answer: Answer, mut text: Vec<u8>, mut reader: Reader) -> Result<Reply, Trouble> {
+    let (rest, whole) = answer.read_all(MOST_REPLY_BYTES)?;
+    if !whole {
+        return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
+    }
+    text.extend_from_slice(&rest);
+    let text = String::from_utf8_lossy(&text);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    // Where the server says no length, a reply that breaks off ends like any other.
+    if !text.ends_with('}') {
+        return Err(Fault::Incomplete.into());
+    }
+    reader.document(text)?;
+    Ok(reader.finish()?)
+}
+
+fn refusal(mut answer: Answer, hint: Option<std::time::Duration>) -> Trouble {
+    let content_type = answer.header("content-type").unwrap_or_default().to_owned();
+    // A body that breaks off is still worth reading: the status says the most.
+    let body = match answer.read_all(MOST_ERROR_BYTES) {
+        Ok((body, _)) => body,
+        Err(Trouble::Fatal(error)) => return Trouble::Fatal(error),
+        Err(_) => Vec::new(),
+    };
+    let mut error = ApiError::from_response(answer.status, &content_type, &body);
+    error.should_retry = answer.should_retry();
+    error.has_retry_after = hint.is_some();
+    if let (300..=399, Some(location)) = (answer.status, answer.header("location")) {
+        error.message = format!("redirected to {}, which is not followed", net::shown(location));
+    }
+    Trouble::Fault(Fault::Api(error), hint)
+}
+
+/// The model of a server that has only one.
+fn only_model(client: &mut Http, url: &str, headers: &[(String, String)]) -> Result<String, Error> {
+    let unnamed = |why: &str| Error::Usage(format!("no model: pass --model or set COTTER_MODEL ({why})"));
+    let (status, body) = client.get(url, headers).map_err(|failure| failure.error())?;
+    let models = provider::parse(&String::from_utf8_lossy(&body)).ok();
+    let list = models.as_ref().and_then(|value| value["data"].as_array().or(value.as_array()));
+    match list.map(Vec::as_slice) {
+        Some([only]) if status == 200 => match only["id"].as_str() {
+            Some(id) => Ok(id.to_owned()),
+            None => Err(unnamed("the server's list of models has no id")),
+        },
+        Some(models) if status == 200 => {
+            let names: Vec<&str> = models.iter().filter_map(|model| model["id"].as_str()).take(10).collect();
+            if names.is_empty() {
+                return Err(unnamed("the server has none"));
+            }
+            Err(unnamed(&format!("the server has {} models: {}", models.len(), names.join(", "))))
+        }
+        _ => {
+            let error = ApiError::from_response(status, "", &body);
+            match error.verdict() {
+                Verdict::Credentials | Verdict::Wait | Verdict::Exhausted => Err(http::error_of_api(&error)),
+                _ => Err(unnamed(&format!("the server does not list its models: HTTP {status}"))),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_waited_for_to_its_end() {
+        for head in ["", " \r\n", "\u{feff}", "\u{feff}\n"] {
+            assert!(matches!(form(head.as_bytes()), Form::Blank), "{head:?}");
+        }
+        for head in [&b"\xef"[..], b"\xef\xbb"] {
+            assert!(matches!(form(head), Form::Blank), "{head:?}");
+        }
+        assert!(matches!(form("\u{feff}d".as_bytes()), Form::Events));
+        assert!(matches!(form("\u{feff} {".as_bytes()), Form::Document));
+        assert!(matches!(form(b"\xef\xbbd"), Form::Foreign(_)));
+    }
+}

@@ -1,0 +1,357 @@
+//! The neutral transcript: messages made of parts, whatever API they came from or go to.
+//!
+//! Two invariants are kept here. Every call has exactly one result, in the message right after it, before
+//! the conversation is sent again. Every call's id is unique in the whole conversation. Vendor data that
+//! must return unchanged is carried as the text received; this file never looks inside it.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The user, and the results of calls.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// A tool call that the model asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Call {
+    /// Unique in the conversation; the result names it.
+    pub id: String,
+    /// The tool's name as the model wrote it.
+    pub name: String,
+    /// The text of a JSON object, as received; `{}` where what came cannot be sent back.
+    pub arguments: String,
+    /// Why this call must not run, as its result will say; absent for a sound call.
+    pub refusal: Option<String>,
+    /// Further members of the vendor's call object that must come back, as JSON member text.
+    pub extra: Option<String>,
+}
+
+/// What is sent back for one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CallResult {
+    /// The id of the call that this answers.
+    pub call_id: String,
+    /// What the model reads.
+    pub text: String,
+    /// Whether the text says why the call failed.
+    pub is_error: bool,
+}
+
+/// One piece of a message, in the order received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Part {
+    /// Text of the user or the model.
+    Text(String),
+    /// A call by the model.
+    Call(Call),
+    /// The result of a call.
+    Result(CallResult),
+    /// Data that only the vendor who sent it understands, as the JSON text received.
+    Vendor(String),
+}
+
+/// The parts of a message, made from a string, a list of parts or the results of calls.
+pub struct Parts(pub Vec<Part>);
+
+impl From<&str> for Parts {
+    fn from(text: &str) -> Parts {
+        Parts(vec![Part::Text(text.to_owned())])
+    }
+}
+
+impl From<Vec<Part>> for Parts {
+    fn from(parts: Vec<Part>) -> Parts {
+        Parts(parts)
+    }
+}
+
+impl From<Vec<CallResult>> for Parts {
+    fn from(results: Vec<CallResult>) -> Parts {
+        Parts(results.into_iter().map(Part::Result).collect())
+    }
+}
+
+/// One message of the conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said, in order.
+    pub parts: Vec<Part>,
+    /// Which API and model made an assistant message: vendor data goes back only to where it came from.
+    pub origin: Option<String>,
+}
+
+impl Message {
+    /// The text of the message: its text parts, joined by line breaks.
+    pub fn text(&self) -> String {
+        texts(&self.parts).join("\n")
+    }
+
+    /// The calls of the message, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Call(call) => Some(call),
+            _ => None,
+        })
+    }
+}
+
+/// The texts among these parts, in order.
+pub fn texts(parts: &[Part]) -> Vec<&str> {
+    parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Parts that one speaker said, as one line of JSON without the line's end.
+fn line(role: Role, parts: &[Part], origin: Option<&str>) -> String {
+    let parts: Vec<Value> = parts.iter().map(part_to_json).collect();
+    let mut line = match role {
+        Role::User => json!({"type": "user", "parts": parts}),
+        Role::Assistant => json!({"type": "assistant", "parts": parts}),
+    };
+    if let Some(origin) = origin {
+        line["origin"] = json!(origin);
+    }
+    line.to_string()
+}
+
+fn part_to_json(part: &Part) -> Value {
+    match part {
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Vendor(text) => json!({"type": "vendor", "json": text}),
+        Part::Result(result) => json!({
+            "type": "result", "call_id": result.call_id, "text": result.text, "is_error": result.is_error,
+        }),
+        Part::Call(call) => {
+            let mut value = json!({
+                "type": "call", "id": call.id, "name": call.name, "arguments": call.arguments,
+            });
+            if let Some(refusal) = &call.refusal {
+                value["refusal"] = json!(refusal);
+            }
+            if let Some(extra) = &call.extra {
+                value["extra"] = json!(extra);
+            }
+            value
+        }
+    }
+}
+
+/// The whole conversation.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    messages: Vec<Message>,
+    ids: HashSet<String>,
+    /// The last message that was handed out as a line, and how many of its parts were.
+    handed_out: (usize, usize),
+}
+
+impl Conversation {
+    /// The messages so far, oldest first.
+    pub fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// Adds what the user says. Where the user spoke last, it joins that message: many servers
+    /// insist on alternating roles.
+    pub fn add_user(&mut self, content: impl Into<Parts>) {
+        let parts = content.into().0;
+        match self.messages.last_mut() {
+            Some(last) if last.role == Role::User => last.parts.extend(parts),
+            _ => self.messages.push(Message { role: Role::User, parts, origin: None }),
+        }
+    }
+
+    /// Adds the model's reply and gives back its calls. Where the model spoke last, because the reply was
+    /// paused, it joins that message. A missing or repeated id is replaced: some servers send none,
+    /// others start anew at `call_0` in each reply. The replacement is counted, not random, so that
+    /// equal work gives equal bytes.
+    pub fn add_reply(&mut self, content: impl Into<Parts>, origin: &str) -> Vec<Call> {
+        let mut parts = content.into().0;
+        let mut calls = Vec::new();
+        for part in &mut parts {
+            if let Part::Call(call) = part {
+                if call.id.is_empty() || self.ids.contains(&call.id) {
+                    call.id = self.unused_id();
+                }
+                self.ids.insert(call.id.clone());
+                calls.push(call.clone());
+            }
+        }
+        match self.messages.last_mut() {
+            Some(last) if last.role == Role::Assistant && last.origin.as_deref() == Some(origin) => {
+                last.parts.extend(parts);
+            }
+            _ => {
+                self.messages.push(Message { role: Role::Assistant, parts, origin: Some(origin.to_owned()) })
+            }
+        }
+        calls
+    }
+
+    /// Adds the results of the last reply's calls: one for each, in order.
+    pub fn add_results(&mut self, results: Vec<CallResult>) {
+        let asked: Vec<&str> = match self.messages.last() {
+            Some(last) => last.calls().map(|call| call.id.as_str()).collect(),
+            None => Vec::new(),
+        };
+        let answered: Vec<&str> = results.iter().map(|result| result.call_id.as_str()).collect();
+        assert_eq!(asked, answered, "each call is answered exactly once, in order");
+        self.add_user(results);
+    }
+
+    /// What was said since the last call of this function, as lines of JSON without their ends. A
+    /// user message that has grown gives a line with what is new; reading joins the two again.
+    pub fn new_lines(&mut self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let (mut index, mut known) = self.handed_out;
+        while let Some(message) = self.messages.get(index) {
+            let fresh = &message.parts[known..];
+            if !fresh.is_empty() {
+                lines.push(line(message.role, fresh, message.origin.as_deref()));
+            }
+            self.handed_out = (index, message.parts.len());
+            (index, known) = (index + 1, 0);
+        }
+        lines
+    }
+
+    fn unused_id(&self) -> String {
+        let mut number = self.ids.len() + 1;
+        loop {
+            let id = format!("call_{number}");
+            if !self.ids.contains(&id) {
+                return id;
+            }
+            number += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(id: &str) -> Call {
+        Call {
+            id: id.to_owned(),
+            name: "Read".to_owned(),
+            arguments: "{}".to_owned(),
+            refusal: None,
+            extra: None,
+        }
+    }
+
+    fn result(id: &str) -> CallResult {
+        CallResult { call_id: id.to_owned(), text: "x".to_owned(), is_error: false }
+    }
+
+    #[test]
+    fn a_reply_that_goes_on_joins_the_message_that_was_paused() {
+        let mut conversation = Conversation::default();
+        conversation.add_user("hello");
+        assert_eq!(conversation.add_reply(vec![Part::Text("one".into())], "test"), []);
+        assert_eq!(conversation.new_lines().len(), 2);
+        let calls = conversation.add_reply(vec![Part::Call(call("a"))], "test");
+        assert_eq!(calls, [call("a")]);
+        conversation.add_results(vec![result("a")]);
+        assert_eq!(conversation.messages().len(), 3);
+        assert_eq!(conversation.messages()[1].parts, [Part::Text("one".into()), Part::Call(call("a"))]);
+        let lines = conversation.new_lines();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].starts_with(r#"{"type":"assistant","parts":[{"type":"call","id":"a""#), "{lines:?}");
+    }
+
+    #[test]
+    fn a_message_is_made_from_a_string_a_list_of_parts_or_results() {
+        let mut conversation = Conversation::default();
+        conversation.add_user("hello");
+        conversation.add_reply(vec![Part::Text("one".into()), Part::Call(call("a"))], "test");
+        conversation.add_results(vec![result("a")]);
+        let roles: Vec<Role> = conversation.messages().iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::User]);
+        assert_eq!(conversation.messages()[2].parts, [Part::Result(result("a"))]);
+    }
+
+    #[test]
+    fn the_text_of_several_blocks_is_joined_and_calls_are_left_out() {
+        let mut conversation = Conversation::default();
+        let parts = vec![
+            Part::Vendor("{}".into()),
+            Part::Text("one".into()),
+            Part::Call(call("a")),
+            Part::Text("two".into()),
+        ];
+        conversation.add_reply(parts, "test");
+        assert_eq!(conversation.messages()[0].text(), "one\ntwo");
+    }
+
+    #[test]
+    fn repeated_and_missing_ids_are_replaced_by_counted_ones() {
+        let mut conversation = Conversation::default();
+        let first = conversation.add_reply(vec![Part::Call(call("call_0"))], "test");
+        conversation.add_results(vec![result("call_0")]);
+        let second = conversation
+            .add_reply(vec![Part::Call(call("call_0")), Part::Call(call("")), Part::Call(call("x"))], "test");
+        assert_eq!(first[0].id, "call_0");
+        let ids: Vec<&str> = second.iter().map(|call| call.id.as_str()).collect();
+        assert_eq!(ids, ["call_2", "call_3", "x"]);
+    }
+
+    #[test]
+    fn the_user_speaking_twice_is_one_message() {
+        let mut conversation = Conversation::default();
+        conversation.add_user("one");
+        conversation.add_user("two");
+        assert_eq!(conversation.messages().len(), 1);
+        assert_eq!(conversation.messages()[0].text(), "one\ntwo");
+    }
+
+    #[test]
+    #[should_panic(expected = "each call is answered exactly once")]
+    fn an_unanswered_call_is_a_defect() {
+        let mut conversation = Conversation::default();
+        conversation.add_reply(vec![Part::Call(call("a")), Part::Call(call("b"))], "test");
+        conversation.add_results(vec![result("a")]);
+    }
+
+    #[test]
+    fn what_is_new_is_handed_out_once_as_lines_of_json() {
+        let mut conversation = Conversation::default();
+        conversation.add_user("hi");
+        assert_eq!(conversation.new_lines(), [r#"{"type":"user","parts":[{"type":"text","text":"hi"}]}"#]);
+        let parts = vec![
+            Part::Vendor("{\"type\":\"thinking\"}".into()),
+            Part::Text("two\nlines".into()),
+            Part::Call(call("a")),
+        ];
+        conversation.add_reply(parts, "anthropic m");
+        conversation.add_results(vec![result("a")]);
+        assert_eq!(
+            conversation.new_lines(),
+            [
+                concat!(
+                    r#"{"type":"assistant","parts":[{"type":"vendor","json":"{\"type\":\"thinking\"}"},"#,
+                    r#"{"type":"text","text":"two\nlines"},"#,
+                    r#"{"type":"call","id":"a","name":"Read","arguments":"{}"}],"origin":"anthropic m"}"#
+                ),
+                r#"{"type":"user","parts":[{"type":"result","call_id":"a","text":"x","is_error":false}]}"#,
+            ]
+        );
+        conversation.add_user("more");
+        assert_eq!(conversation.new_lines(), [r#"{"type":"user","parts":[{"type":"text","text":"more"}]}"#]);
+        assert_eq!(conversation.new_lines(), [] as [&str; 0]);
+    }
+}

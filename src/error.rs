@@ -1,0 +1,107 @@
+//! The one error type that ends a run, with its messages and exit codes.
+//!
+//! What the model can act on (a missing file, bad arguments, a command that failed) is never an
+//! [`Error`]: it is a tool result, which the model reads and the run goes on.
+
+use std::fmt;
+
+/// The exit codes and their meanings, as README prints them.
+pub const EXIT_CODES: &[(u8, &str)] = &[
+    (0, "the model finished its answer"),
+    (1, "internal or I/O failure of cotter itself (disk full, output not writable)"),
+    (2, "usage: bad flag, bad value, missing prompt, unreadable prompt file"),
+    (3, "credentials: no key, or 401/403"),
+    (4, "the API refused the request (other 4xx, context too long)"),
+    (5, "the API stayed overloaded or rate-limited after all retries (408, 409, 425, 429, 5xx, 529)"),
+    (6, "network: DNS, connect, TLS, stalled or broken stream after all retries"),
+    (7, "malformed reply: what came back is not the protocol (a redirect too: none is followed)"),
+    (8, "the answer is incomplete: cut at the token limit, refused, filtered, or empty after one nudge"),
+    (9, "replay mismatch: a request differs from the recording, or the recording has no more replies"),
+    (20, "`--max-turns` was reached"),
+];
+
+/// Why a run ended without a finished answer. Each variant holds the text shown after `cotter: `.
+#[derive(Debug)]
+pub enum Error {
+    /// cotter itself failed: disk full, output not writable, no process could be started.
+    Internal(String),
+    /// The command line or the prompt cannot be used.
+    Usage(String),
+    /// There is no key, or the API does not accept it (401, 403).
+    Credentials(String),
+    /// The API refused the request for good (other 4xx).
+    Refused(String),
+    /// The API stayed overloaded or rate-limited after all retries.
+    Overloaded(String),
+    /// The connection could not be made, broke or stalled after all retries.
+    Network(String),
+    /// What came back is not the protocol.
+    Malformed(String),
+    /// The model's answer is incomplete: cut, refused, filtered or empty.
+    Incomplete(String),
+    /// A request differs from the recording, or the recording has ended.
+    Replay(String),
+    /// `--max-turns` was reached before the answer was finished.
+    Turns(String),
+    /// The reader of standard output went away; the flag says whether the answer was complete.
+    ClosedOutput {
+        /// True if the whole answer existed when the reader left: a quiet success.
+        answered: bool,
+    },
+}
+
+impl Error {
+    /// The process's exit status for this error.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Internal(_) => 1,
+            Error::Usage(_) => 2,
+            Error::Credentials(_) => 3,
+            Error::Refused(_) => 4,
+            Error::Overloaded(_) => 5,
+            Error::Network(_) => 6,
+            Error::Malformed(_) => 7,
+            Error::Incomplete(_) => 8,
+            Error::Replay(_) => 9,
+            Error::Turns(_) => 20,
+            Error::ClosedOutput { answered } => u8::from(!answered),
+        }
+    }
+
+    /// One word for programs, in the JSON result's `error.class`.
+    pub fn class(&self) -> &'static str {
+        match self {
+            Error::Internal(_) => "internal",
+            Error::Usage(_) => "usage",
+            Error::Credentials(_) => "credentials",
+            Error::Refused(_) => "refused",
+            Error::Overloaded(_) => "overloaded",
+            Error::Network(_) => "network",
+            Error::Malformed(_) => "malformed",
+            Error::Incomplete(_) => "incomplete",
+            Error::Replay(_) => "replay",
+            Error::Turns(_) => "max_turns",
+            Error::ClosedOutput { .. } => "closed_output",
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Internal(text)
+            | Error::Usage(text)
+            | Error::Credentials(text)
+            | Error::Refused(text)
+            | Error::Overloaded(text)
+            | Error::Network(text)
+            | Error::Malformed(text)
+            | Error::Incomplete(text)
+            | Error::Replay(text)
+            | Error::Turns(text) => formatter.write_str(text),
+            Error::ClosedOutput { .. } => formatter.write_str("the reader of standard output has gone"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

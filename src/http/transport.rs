@@ -1,0 +1,469 @@
+//! The byte transport below ureq: names to addresses, TCP connections, and waiting with a limit.
+//!
+//! It replaces ureq's own so that no thread is started, a name is looked up only when a connection is
+//! made, and an answer that comes before the whole request was sent is read instead of lost.
+
+use std::io::{self, Read};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use ureq::Timeout;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::{
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
+};
+
+use super::net::Failure;
+use super::proxy::is_localhost;
+
+/// What a transport and the exchange that uses it tell each other; ureq stands between them and has no
+/// word for it. One for each client: a client has one exchange under way at a time.
+#[derive(Debug, Default)]
+pub struct Watch(Mutex<Observed>);
+
+#[derive(Debug, Default)]
+struct Observed {
+    /// How many connections are being made: 2 while the one to a proxy is made on behalf of the outer one.
+    connecting: u32,
+    /// Whether a connection was made, or tried, for this exchange: it had no kept one.
+    fresh: bool,
+    /// When waiting for input ends, whatever the idle limit.
+    deadline: Option<Instant>,
+    /// Whether a read of this exchange met a reset, which ureq takes for the end of an unframed body.
+    reset: bool,
+}
+
+impl Watch {
+    /// Forgets the exchange before.
+    pub fn start(&self) {
+        *self.observed() = Observed::default();
+    }
+
+    /// How many connections are being made now.
+    pub fn connecting(&self) -> u32 {
+        self.observed().connecting
+    }
+
+    /// Whether the exchange had a connection of its own rather than a kept one.
+    pub fn is_fresh(&self) -> bool {
+        self.observed().fresh
+    }
+
+    /// Whether the connection was reset.
+    pub fn is_reset(&self) -> bool {
+        self.observed().reset
+    }
+
+    /// Sets or lifts the moment at which waiting for input ends.
+    pub fn set_deadline(&self, deadline: Option<Instant>) {
+        self.observed().deadline = deadline;
+    }
+
+    fn observed(&self) -> MutexGuard<'_, Observed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The two ends of the chain of connectors: between them, a failure is a failure to connect.
+#[derive(Debug)]
+pub enum Stage {
+    /// Stands first in the chain.
+    Begins(Arc<Watch>),
+    /// Stands last, and is reached when a connection was made.
+    Made(Arc<Watch>),
+}
+
+impl<In: Transport> Connector<In> for Stage {
+    type Out = In;
+
+    fn connect(&self, _: &ConnectionDetails, chained: Option<In>) -> Result<Option<In>, ureq::Error> {
+        match self {
+            Stage::Begins(watch) => {
+                let mut observed = watch.observed();
+                observed.connecting += 1;
+                observed.fresh = true;
+            }
+            Stage::Made(watch) => {
+                let mut observed = watch.observed();
+                observed.connecting = observed.connecting.saturating_sub(1);
+            }
+        }
+        Ok(chained)
+    }
+}
+
+/// Looks names up without a thread, and only where ureq itself needs the addresses: for a SOCKS proxy.
+/// ureq asks before every request, also when it has a connection to reuse; [`TcpConnector`] looks the
+/// name up when it makes one.
+#[derive(Debug)]
+pub struct Names;
+
+impl Resolver for Names {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        _: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, ureq::Error> {
+        let mut found = self.empty();
+        if config.proxy().is_some_and(is_socks) {
+            // ureq's array is of a fixed size, and more addresses than it holds help nobody.
+            for address in look_up(uri)?.into_iter().take(16) {
+                found.push(address);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether ureq's own SOCKS connector makes the connection, rather than [`TcpConnector`].
+pub fn is_socks(proxy: &ureq::Proxy) -> bool {
+    use ureq::ProxyProtocol::{Socks4, Socks4A, Socks5, Socks5h};
+    matches!(proxy.protocol(), Socks4 | Socks4A | Socks5 | Socks5h)
+}
+
+/// The addresses of a URL's host: literals as they are, `localhost` and names below it without DNS
+/// (RFC 6761), anything else from the system.
+fn look_up(uri: &Uri) -> Result<Vec<SocketAddr>, ureq::Error> {
+    let host = bare_host(uri);
+    let port = uri.port_u16().unwrap_or_else(|| default_port(uri.scheme_str().unwrap_or_default()));
+    if let Ok(address) = host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, port)]);
+    }
+    if is_localhost(host) {
+        let addresses: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+        return Ok(addresses.map(|address| SocketAddr::new(address, port)).to_vec());
+    }
+    match (host, port).to_socket_addrs() {
+        Ok(found) if found.len() > 0 => Ok(found.collect()),
+        Ok(_) => Err(unreachable(format!("the name \"{host}\" has no address (check the spelling)"))),
+        Err(error) => Err(unreachable(format!(
+            "the name \"{host}\" could not be looked up: {} (check the spelling and the network)",
+            describe(&error)
+        ))),
+    }
+}
+
+/// The host of a URL without the brackets of an IPv6 address.
+pub fn bare_host(uri: &Uri) -> &str {
+    let host = uri.host().unwrap_or_default();
+    host.strip_prefix('[').and_then(|inside| inside.strip_suffix(']')).unwrap_or(host)
+}
+
+/// The port that a URL's scheme implies.
+pub fn default_port(scheme: &str) -> u16 {
+    match scheme {
+        "https" => 443,
+        "http" => 80,
+        _ => 1080,
+    }
+}
+
+/// Opens TCP connections, unless a SOCKS or HTTP proxy gave one already.
+#[derive(Debug)]
+pub struct TcpConnector {
+    /// Shared with the client.
+    pub watch: Arc<Watch>,
+    /// How long no byte may come or go.
+    pub idle_timeout: Duration,
+    /// How long a server that has bytes waiting for us may take none of ours, before its answer is
+    /// taken as given and the rest of the request is not sent.
+    pub patience: Duration,
+}
+
+impl<In: Transport> Connector<In> for TcpConnector {
+    type Out = Either<In, TcpTransport>;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, ureq::Error> {
+        if let Some(transport) = chained {
+            return Ok(Some(Either::A(transport)));
+        }
+        let begun = Instant::now();
+        let addresses = look_up(details.uri)?;
+        let limit = total_limit(&details.timeout).unwrap_or(self.idle_timeout);
+        let stream = connect_to_one(&addresses, begun, limit).map_err(|error| {
+            let proxy = if self.watch.connecting() > 1 { "the proxy " } else { "" };
+            let port = addresses.first().map_or(0, SocketAddr::port);
+            let host = details.uri.host().unwrap_or_default();
+            unreachable(format!(
+                "could not connect to {proxy}{host}:{port}: {} ({})",
+                describe(&error),
+                remedy(error.kind())
+            ))
+        })?;
+        set_up(&stream, self.idle_timeout)?;
+        let config = details.config;
+        Ok(Some(Either::B(TcpTransport {
+            stream,
+            buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
+            watch: Arc::clone(&self.watch),
+            idle_timeout: self.idle_timeout,
+            patience: self.patience,
+            is_answered_early: false,
+        })))
+    }
+}
+
+/// Tries the addresses in turn. Each gets half of the time that is left, the last one all of it.
+fn connect_to_one(addresses: &[SocketAddr], begun: Instant, limit: Duration) -> io::Result<TcpStream> {
+    let mut failure: Option<io::Error> = None;
+    for (index, address) in addresses.iter().enumerate() {
+        let left = limit.saturating_sub(begun.elapsed());
+        let share = if index + 1 == addresses.len() { left } else { left / 2 };
+        if share.is_zero() {
+            break;
+        }
+        match TcpStream::connect_timeout(address, share) {
+            Ok(stream) => return Ok(stream),
+            // A machine without IPv6 fails every IPv6 address at once, which says nothing of the server.
+            Err(error) if failure.is_some() && is_family_missing(&error) => {}
+            Err(error) => failure = Some(error),
+        }
+    }
+    Err(failure.unwrap_or_else(|| io::ErrorKind::TimedOut.into()))
+}
+
+fn is_family_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::AddrNotAvailable | io::ErrorKind::NetworkUnreachable)
+        || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())
+}
+
+/// Small writes leave at once. A read ends at the idle limit by itself, so that it costs one system call.
+/// On a network, probes keep a silent connection in the tables of the routers in between: a model may
+/// think for minutes.
+fn set_up(stream: &TcpStream, idle_timeout: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(idle_timeout.max(Duration::from_millis(1))))?;
+    if !stream.peer_addr()?.ip().is_loopback() {
+        sockopt::set_socket_keepalive(stream, true)?;
+        sockopt::set_tcp_keepidle(stream, Duration::from_secs(60))?;
+    }
+    Ok(())
+}
+
+/// A TCP connection with the buffers that ureq reads from and writes to.
+#[derive(Debug)]
+pub struct TcpTransport {
+    stream: TcpStream,
+    buffers: LazyBuffers,
+    watch: Arc<Watch>,
+    idle_timeout: Duration,
+    patience: Duration,
+    /// Set when the server answered, or closed, before it had taken the request: nothing is sent from
+    /// then on, and the connection is never used again.
+    is_answered_early: bool,
+}
+
+impl Transport for TcpTransport {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        &mut self.buffers
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), ureq::Error> {
+        if self.is_answered_early {
+            // ureq reads the answer only when it believes the request was sent.
+            return Ok(());
+        }
+        let limit = total_limit(&timeout).unwrap_or(self.idle_timeout);
+        let mut rest = &self.buffers.output()[..amount];
+        while !rest.is_empty() {
+            match send(&self.stream, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => match wait_to_send(&self.stream, limit, self.patience)? {
+                    Sending::Possible => {}
+                    Sending::Pointless => {
+                        self.is_answered_early = true;
+                        break;
+                    }
+                    Sending::Stalled => return Err(ureq::Error::Timeout(Timeout::PerWrite)),
+                },
+                // What the server sent before it closed is still there to be read.
+                Err(Errno::PIPE | Errno::CONNRESET) => {
+                    self.is_answered_early = true;
+                    break;
+                }
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        let until_deadline =
+            self.watch.observed().deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        // The socket's own limit is the idle limit; any other is waited for first.
+        if let Some(limit) = total_limit(&timeout).into_iter().chain(until_deadline).min()
+            && wait_for(&self.stream, PollFlags::IN, limit)?.is_empty()
+        {
+            return Err(ureq::Error::Timeout(timeout.reason));
+        }
+        let input = self.buffers.input_append_buf();
+        if input.is_empty() {
+            // A read into no space gives 0, which would pass for the end.
+            return Err(io::Error::other("a piece of the answer is too long to take in").into());
+        }
+        let amount = loop {
+            match (&self.stream).read(input) {
+                Ok(amount) => break amount,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Err(ureq::Error::Timeout(Timeout::PerRead));
+                }
+                Err(error) => {
+                    self.watch.observed().reset |= error.kind() == io::ErrorKind::ConnectionReset;
+                    return Err(error.into());
+                }
+            }
+        };
+        self.buffers.input_appended(amount);
+        Ok(amount > 0)
+    }
+
+    /// Asked before a connection is kept and before it is used again. Bytes that nobody asked for make
+    /// it unusable as the end does: they are TLS's goodbye, a late 408, or the rest of another answer.
+    fn is_open(&mut self) -> bool {
+        !self.is_answered_early
+            && self.buffers.input().is_empty()
+            && peek(&self.stream, &mut [0]) == Err(Errno::AGAIN)
+    }
+}
+
+/// What became of waiting until more can be sent.
+enum Sending {
+    Possible,
+    Pointless,
+    Stalled,
+}
+
+/// Waits until the server takes more of the request. A server that refuses a request often answers without
+/// reading it, and then holds the connection open; waiting for it to read would end in the idle limit.
+fn wait_to_send(stream: &TcpStream, limit: Duration, patience: Duration) -> io::Result<Sending> {
+    let ready = wait_for(stream, PollFlags::IN | PollFlags::OUT, limit)?;
+    if ready.is_empty() {
+        return Ok(Sending::Stalled);
+    }
+    if ready != PollFlags::IN {
+        return Ok(Sending::Possible);
+    }
+    // Bytes are here, but they need not be an answer: a TLS server sends session tickets, and an
+    // HTTP server may say 100 or 102 and read on. Only a readable refusal is certain.
+    let mut start = [0; 12];
+    let seen = peek(stream, &mut start).unwrap_or(0);
+    if is_refusal(&start[..seen]) {
+        return Ok(Sending::Pointless);
+    }
+    if !wait_for(stream, PollFlags::OUT, limit.min(patience))?.is_empty() {
+        return Ok(Sending::Possible);
+    }
+    Ok(if patience < limit { Sending::Pointless } else { Sending::Stalled })
+}
+
+/// Whether an answer begins as one that says why the request is not wanted (`HTTP/1.1 413`).
+fn is_refusal(start: &[u8]) -> bool {
+    start.starts_with(b"HTTP/1.") && matches!(start.get(8..10), Some([b' ', b'3'..=b'5']))
+}
+
+/// Looks at received bytes without taking them and without waiting.
+fn peek(stream: &TcpStream, buffer: &mut [u8]) -> Result<usize, Errno> {
+    loop {
+        match recv(stream, &mut *buffer, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+            Ok((_, amount)) => return Ok(amount),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits for one of the events; none means that the limit passed.
+fn wait_for(stream: &TcpStream, events: PollFlags, limit: Duration) -> io::Result<PollFlags> {
+    // A limit too long for the kernel's type is as good as none.
+    let limit = Timespec::try_from(limit).ok();
+    loop {
+        let mut polled = [PollFd::new(stream, events)];
+        match poll(&mut polled, limit.as_ref()) {
+            Ok(_) => return Ok(polled[0].revents()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// What is left of ureq's limit on making a connection; later there is none.
+fn total_limit(timeout: &NextTimeout) -> Option<Duration> {
+    (!timeout.after.is_not_happening()).then_some(*timeout.after)
+}
+
+fn unreachable(text: String) -> ureq::Error {
+    ureq::Error::Other(Box::new(Failure::Connect(text)))
+}
+
+/// The system's words for an error, as the middle of a sentence.
+pub fn describe(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut characters = text.chars();
+    characters.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(characters).collect()
+}
+
+fn remedy(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::ConnectionRefused => "is the server running, and is the port right?",
+        _ => "check the address, the network and the proxy variables",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn addresses(url: &str) -> Vec<String> {
+        let found = look_up(&url.parse().unwrap()).unwrap();
+        found.iter().map(SocketAddr::to_string).collect()
+    }
+
+    #[test]
+    fn literals_are_taken_as_they_are() {
+        assert_eq!(addresses("http://192.0.2.7/v1"), ["192.0.2.7:80"]);
+        assert_eq!(addresses("https://192.0.2.7:8443"), ["192.0.2.7:8443"]);
+        assert_eq!(addresses("https://[2001:db8::1]/"), ["[2001:db8::1]:443"]);
+        assert_eq!(addresses("socks5://[::1]"), ["[::1]:1080"]);
+    }
+
+    #[test]
+    fn localhost_and_names_below_it_need_no_dns() {
+        for host in ["localhost", "LocalHost.", "ollama.localhost"] {
+            assert_eq!(
+                addresses(&format!("http://{host}:11434")),
+                ["127.0.0.1:11434", "[::1]:11434"],
+                "{host}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_a_final_refusal_stops_the_sending_at_once() {
+        for start in ["HTTP/1.1 413", "HTTP/1.0 401", "HTTP/1.1 503", "HTTP/1.1 302"] {
+            assert!(is_refusal(start.as_bytes()), "{start}");
+        }
+        for start in ["HTTP/1.1 100", "HTTP/1.1 200", "HTTP/1.1", "", "\u{17}\u{3}\u{3}012345678"] {
+            assert!(!is_refusal(start.as_bytes()), "{start}");
+        }
+    }
+
+    #[test]
+    fn system_errors_read_as_the_middle_of_a_sentence() {
+        assert_eq!(describe(&Errno::CONNREFUSED.into()), "connection refused");
+        assert_eq!(describe(&io::ErrorKind::TimedOut.into()), "timed out");
+    }
+}

@@ -1,0 +1,213 @@
+//! The prompt: argument, file and standard input put together.
+//!
+//! Standard input is never lost, never waited for in silence and never cut by a timer. What another program
+//! is still reading (a file with its offset moved on, a terminal) is left alone unless `-` asks for it.
+
+use std::fs::File;
+use std::io::{Read, Seek};
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::FileType;
+
+use crate::args::Args;
+use crate::error::Error;
+use crate::output::Output;
+
+const NO_PROMPT: &str =
+    "no prompt: give it as an argument, with -f FILE, or on standard input (see cotter --help)";
+
+/// The part of the prompt that is typed: the file's text, then the argument. The line ends that end every
+/// text file are dropped, so that a prompt is the same wherever it stands.
+///
+/// # Errors
+///
+/// `Usage` if the file cannot be read or is no text, or if there is nothing and standard input gives nothing.
+pub fn typed(args: &Args) -> Result<String, Error> {
+    let mut pieces = Vec::new();
+    if let Some(path) = &args.prompt_file {
+        let text = read_text_file(path)?;
+        pieces.push(without_line_ends(without_script_line(&text)).to_owned());
+    }
+    pieces.extend(args.prompt.clone());
+    let typed = pieces.join("\n\n");
+    if typed.trim().is_empty() && !stdin_is_wanted(args) {
+        return Err(Error::Usage(NO_PROMPT.to_owned()));
+    }
+    Ok(typed)
+}
+
+/// The whole prompt: what is typed, then standard input in a marked block, or standard input alone.
+///
+/// # Errors
+///
+/// `Usage` if there is none, or standard input cannot be read or is no text.
+pub fn prompt(args: &Args, typed: String, output: &mut Output) -> Result<String, Error> {
+    let stdin = match stdin_is_wanted(args) {
+        true => decode(read_stdin(output)?, "standard input")?,
+        false => String::new(),
+    };
+    match (typed.trim().is_empty(), stdin.trim().is_empty()) {
+        (true, true) => Err(Error::Usage(NO_PROMPT.to_owned())),
+        (false, true) => Ok(typed),
+        (true, false) => Ok(without_line_ends(&stdin).to_owned()),
+        (false, false) => {
+            let end = if stdin.ends_with('\n') { "" } else { "\n" };
+            Ok(format!("{typed}\n\n<stdin>\n{stdin}{end}</stdin>"))
+        }
+    }
+}
+
+fn without_line_ends(text: &str) -> &str {
+    text.trim_end_matches(['\n', '\r'])
+}
+
+/// A first line that makes a prompt file an executable script is not part of the prompt.
+fn without_script_line(text: &str) -> &str {
+    match text.starts_with("#!") {
+        true => text.split_once('\n').map_or("", |(_, rest)| rest),
+        false => text,
+    }
+}
+
+/// Whether standard input belongs to the prompt.
+fn stdin_is_wanted(args: &Args) -> bool {
+    if args.force_stdin || args.no_stdin {
+        return args.force_stdin;
+    }
+    let stdin = std::io::stdin();
+    let Ok(status) = rustix::fs::fstat(stdin.as_fd()) else { return false };
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::Fifo | FileType::Socket => true,
+        // A loop such as `while read` owns a file that it has begun to read.
+        FileType::RegularFile => {
+            let file = stdin.as_fd().try_clone_to_owned().map(File::from);
+            file.and_then(|mut file| file.stream_position()).is_ok_and(|offset| offset == 0)
+        }
+        _ => false,
+    }
+}
+
+/// Reads standard input to its end. An open pipe that stays silent is announced, and waited for.
+fn read_stdin(output: &mut Output) -> Result<Vec<u8>, Error> {
+    let stdin = std::io::stdin();
+    let failed = |error: std::io::Error| Error::Usage(format!("cannot read standard input: {error}"));
+    let mut file = stdin.as_fd().try_clone_to_owned().map(File::from).map_err(failed)?;
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 64 * 1024];
+    let mut patience = Duration::from_secs(1);
+    loop {
+        let mut waiting = [PollFd::new(&file, PollFlags::IN)];
+        let limit = Timespec::try_from(patience).expect("a few seconds fit");
+        match poll(&mut waiting, Some(&limit)) {
+            Ok(0) => {
+                output.notice("waiting for standard input to end (pass -n or </dev/null if there is none)");
+                patience = Duration::from_secs(30);
+                continue;
+            }
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(failed(error.into())),
+        }
+        match file.read(&mut chunk) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) if bytes.len() + count > MOST_PROMPT_BYTES => return Err(too_long("standard input")),
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+}
+
+/// The text of a file that a flag names.
+///
+/// # Errors
+///
+/// `Usage` names the file, and the offset of the first byte that is no text.
+pub fn read_text_file(path: &Path) -> Result<String, Error> {
+    let shown = format!("\"{}\"", path.display());
+    let mut bytes = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_PROMPT_BYTES as u64 + 1).read_to_end(&mut bytes))
+        .map_err(|error| Error::Usage(format!("cannot read {shown}: {error}")))?;
+    if bytes.len() > MOST_PROMPT_BYTES {
+        return Err(too_long(&shown));
+    }
+    decode(bytes, &shown)
+}
+
+/// More than any model takes; what is longer is no prompt but a mistake, such as `-f /dev/zero`.
+const MOST_PROMPT_BYTES: usize = 256 * 1024 * 1024;
+
+fn too_long(place: &str) -> Error {
+    Error::Usage(format!(
+        "{place} is longer than {MOST_PROMPT_BYTES} bytes, which no model takes: give a part of it"
+    ))
+}
+
+/// Text from UTF-8 (a byte order mark is dropped) or UTF-16 with a byte order mark.
+fn decode(bytes: Vec<u8>, place: &str) -> Result<String, Error> {
+    let refuse = |offset: usize, encoding: &str| {
+        Error::Usage(format!("{place} is not text: the byte at offset {offset} is not valid {encoding}"))
+    };
+    let utf16 = |unit: fn([u8; 2]) -> u16| {
+        let units: Vec<u16> = bytes[2..].chunks_exact(2).map(|pair| unit([pair[0], pair[1]])).collect();
+        if bytes.len() % 2 == 1 {
+            return Err(refuse(bytes.len() - 1, "UTF-16"));
+        }
+        let mut text = String::with_capacity(units.len());
+        let mut offset = 2;
+        for character in char::decode_utf16(units) {
+            let character = character.map_err(|_| refuse(offset, "UTF-16"))?;
+            offset += 2 * character.len_utf16();
+            text.push(character);
+        }
+        Ok(text)
+    };
+    match bytes.as_slice() {
+        [0xFF, 0xFE, ..] => return utf16(u16::from_le_bytes),
+        [0xFE, 0xFF, ..] => return utf16(u16::from_be_bytes),
+        _ => {}
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
+        Err(error) => Err(refuse(error.utf8_error().valid_up_to(), "UTF-8")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(bytes: &[u8]) -> Result<String, String> {
+        decode(bytes.to_vec(), "x").map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn text_comes_as_utf8_or_marked_utf16() {
+        assert_eq!(decoded("\u{feff}h\u{e9}".as_bytes()), Ok("h\u{e9}".to_owned()));
+        assert_eq!(decoded(b"\xFF\xFEh\0\xE9\0"), Ok("h\u{e9}".to_owned()));
+        assert_eq!(decoded(b"\xFE\xFF\0h\xD8\x3D\xDE\x00"), Ok("h\u{1f600}".to_owned()));
+        assert_eq!(decoded(b""), Ok(String::new()));
+    }
+
+    #[test]
+    fn other_bytes_are_refused_with_their_offset() {
+        let refused = |offset, encoding| {
+            Err(format!("x is not text: the byte at offset {offset} is not valid {encoding}"))
+        };
+        assert_eq!(decoded(b"ab\xFFc"), refused(2, "UTF-8"));
+        assert_eq!(decoded(b"\xFF\xFEa\0b"), refused(4, "UTF-16"));
+        assert_eq!(decoded(b"\xFE\xFF\xD8\x3D\0a"), refused(2, "UTF-16"));
+        // A pair before the place is one character of four bytes.
+        assert_eq!(decoded(b"\xFE\xFF\xD8\x3D\xDE\x00\xDE\x00\0a"), refused(6, "UTF-16"));
+    }
+
+    #[test]
+    fn a_script_line_is_skipped() {
+        assert_eq!(without_script_line("#!/usr/bin/env cotter\nhi\n"), "hi\n");
+        assert_eq!(without_script_line("# hi"), "# hi");
+        assert_eq!(without_script_line("#!only"), "");
+    }
+}

@@ -1,0 +1,139 @@
+//! cotter: a coding agent for the shell.
+//!
+//! Parse, run, report, exit. The modules, in the order to read them:
+
+mod agent;
+mod args;
+mod config;
+mod conversation;
+mod error;
+mod http;
+mod input;
+mod output;
+mod provider;
+mod sandbox;
+mod session;
+mod sse;
+mod tools;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use agent::Agent;
+use args::{Args, Command, OutputFormat};
+use config::Environment;
+use error::Error;
+use output::{Output, Summary};
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    // The same program runs below itself, where tools write and run things.
+    if name == sandbox::SUPERVISOR {
+        return sandbox::supervisor(&arguments.collect::<Vec<_>>());
+    }
+    if name == sandbox::WORKER {
+        return sandbox::worker(&arguments.collect::<Vec<_>>(), tools::toolbox::serve);
+    }
+    let mut output = Output::new();
+    let mut summary = Summary::default();
+    match run(arguments, &mut output, &mut summary) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output.failure(&error, &summary);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(
+    typed: impl Iterator<Item = OsString>,
+    output: &mut Output,
+    summary: &mut Summary,
+) -> Result<(), Error> {
+    summary.session_id = session_id();
+    let environment = Environment::of_process();
+    let typed: Vec<OsString> = typed.collect();
+    let format = args::output_format(&typed);
+    output.set_format(format.unwrap_or_default());
+    let defaults = match args::parse(typed.clone(), Args::default()) {
+        Ok(Command::Print(text)) => return output.print(&text),
+        _ => config::defaults(&environment)?,
+    };
+    output.set_format(format.unwrap_or(defaults.output_format));
+    let args = match args::parse(typed, defaults)? {
+        Command::Print(text) => return output.print(&text),
+        Command::Run(args) => args,
+    };
+    args.check()?;
+    if let Some(directory) = &args.directory {
+        config::enter(directory)?;
+    }
+    output.configure(&args)?;
+    if args.list_tools {
+        return output.print(&tool_list(&config::offered_tools(&args, &environment)?));
+    }
+    for flag in &args.without_effect {
+        output.detail(&format!("{flag} is accepted and changes nothing here"));
+    }
+    let typed = input::typed(&args)?;
+    let config = config::config(&args, &environment)?;
+    output.allow_color(config.color);
+    output.keep_secret(config.secrets.clone());
+    let prompt = input::prompt(&args, typed, output)?;
+    let mut agent = Agent::new(config, summary.session_id.clone(), output)?;
+    if args.dry_run {
+        return output.print(&format!("{}\n", agent.first_request(&prompt)));
+    }
+    let ended = work(&mut agent, &args, &prompt, output);
+    *summary = agent.summary();
+    let saved = agent.end_session();
+    // What tools left running ends before the answer is out, not after.
+    drop(agent);
+    // A session that cannot be written does not keep a finished answer back. In JSON, the one result that
+    // there is reports the failure and carries the answer.
+    if let Ended::Answered = ended?
+        && (saved.is_ok() || args.output_format == OutputFormat::Text)
+    {
+        output.answer(summary)?;
+    }
+    saved
+}
+
+enum Ended {
+    /// The answer is in the summary.
+    Answered,
+    /// What there was to print has been printed.
+    Printed,
+}
+
+fn work(agent: &mut Agent, args: &Args, prompt: &str, output: &mut Output) -> Result<Ended, Error> {
+    match args.single_step {
+        true if agent.single_step(prompt, output)? => Ok(Ended::Printed),
+        true => Ok(Ended::Answered),
+        false => agent.run(prompt, output).map(|()| Ended::Answered),
+    }
+}
+
+/// Tools as JSON lines: name, description and schema.
+fn tool_list(offered: &[&tools::Spec]) -> String {
+    let mut list = String::new();
+    for spec in offered {
+        let schema: serde_json::Value = serde_json::from_str(spec.schema).expect("a built-in schema is JSON");
+        let line = serde_json::json!({
+            "name": spec.name, "description": spec.description, "input_schema": schema,
+        });
+        list.push_str(&format!("{line}\n"));
+    }
+    list
+}
+
+/// A random UUID, version 4.
+fn session_id() -> String {
+    let mut bytes = [0; 16];
+    // Without randomness the id is not unique, and a second run keeps no session: there is a file already.
+    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
+    let number = u128::from_be_bytes(bytes) & !(0xF << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62);
+    let digits = format!("{number:032x}");
+    format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
+}

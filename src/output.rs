@@ -1,0 +1,414 @@
+//! The only writer of standard output and standard error.
+//!
+//! Standard output carries the answer (or its JSON) and nothing else; all that is said about the run goes
+//! to standard error. On a terminal, control characters of the model's are made visible.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use serde_json::{Value, json};
+
+use crate::args::{Args, OutputFormat};
+use crate::config::{Secret, hide};
+use crate::error::Error;
+use crate::provider::Usage;
+
+/// How a run ended, for the JSON formats.
+#[derive(Default)]
+pub struct Summary {
+    /// The answer, or what there was of it.
+    pub text: String,
+    /// How many replies the model gave.
+    pub turns: u32,
+    /// The tokens of all requests.
+    pub usage: Usage,
+    /// How long the run took.
+    pub duration_ms: u128,
+    /// The run's id, a random UUID.
+    pub session_id: String,
+}
+
+/// Both streams, and what is known of them.
+pub struct Output {
+    format: OutputFormat,
+    file: Option<PathBuf>,
+    verbose: bool,
+    quiet: bool,
+    color: bool,
+    secrets: Vec<Secret>,
+    stdout_terminal: bool,
+    stderr_terminal: bool,
+    /// What stands on the terminal of the reply in progress.
+    shown: String,
+    /// Whether the waiting indicator stands on the terminal.
+    waiting: bool,
+}
+
+impl Output {
+    /// The streams before anything is known of the run.
+    pub fn new() -> Output {
+        Output {
+            format: OutputFormat::Text,
+            file: None,
+            verbose: false,
+            quiet: false,
+            color: false,
+            secrets: Vec::new(),
+            stdout_terminal: io::stdout().is_terminal(),
+            stderr_terminal: io::stderr().is_terminal(),
+            shown: String::new(),
+            waiting: false,
+        }
+    }
+
+    /// Sets the form of what is reported from now on.
+    pub fn set_format(&mut self, format: OutputFormat) {
+        self.format = format;
+    }
+
+    /// Takes the flags that concern output.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if `-o` names a place where no file can be.
+    pub fn configure(&mut self, args: &Args) -> Result<(), Error> {
+        self.format = args.output_format;
+        self.verbose = args.verbose;
+        self.quiet = args.quiet;
+        if let Some(file) = &args.output {
+            let folder = folder_of(file);
+            if !folder.is_dir() {
+                return Err(Error::Usage(format!(
+                    "-o \"{}\": there is no folder \"{}\"",
+                    file.display(),
+                    folder.display()
+                )));
+            }
+            let refuse = |why: &str| Err(Error::Usage(format!("-o \"{}\": {why}", file.display())));
+            if file.is_dir() || file.as_os_str().as_bytes().ends_with(b"/") {
+                return refuse("it is a folder");
+            }
+            match fs::metadata(file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return refuse(&error.to_string()),
+                _ => {}
+            }
+            self.file = Some(file.clone());
+        }
+        Ok(())
+    }
+
+    /// Allows colour on a terminal.
+    pub fn allow_color(&mut self, allowed: bool) {
+        self.color = allowed;
+    }
+
+    /// Keeps these texts out of all that is said about the run: a server may quote the key that it refuses.
+    pub fn keep_secret(&mut self, secrets: Vec<Secret>) {
+        self.secrets = secrets;
+    }
+
+    /// Whether an answer's text is shown while it grows.
+    pub fn streams_text(&self) -> bool {
+        self.stdout_terminal && self.file.is_none() && self.format == OutputFormat::Text
+    }
+
+    /// Shows what is new of a growing text. Line ends at its end wait for what follows them: at the end of
+    /// an answer there is exactly one.
+    pub fn show(&mut self, text: &str) -> Result<(), Error> {
+        if !self.streams_text() {
+            return Ok(());
+        }
+        let text = text.trim_end_matches(['\n', '\r']);
+        let fresh = match text.strip_prefix(self.shown.as_str()) {
+            Some(fresh) => fresh,
+            // What was shown was thinking, which only its end tells at times: the answer begins here.
+            None => {
+                self.end_shown()?;
+                text
+            }
+        };
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        self.clear_waiting();
+        self.shown.push_str(fresh);
+        write_stdout(visible(fresh).as_bytes(), false)
+    }
+
+    /// Ends the line of a text that was shown, before something else is.
+    pub fn end_shown(&mut self) -> Result<(), Error> {
+        match std::mem::take(&mut self.shown).is_empty() {
+            true => Ok(()),
+            false => write_stdout(b"\n", false),
+        }
+    }
+
+    /// Says that what was shown of a reply is void.
+    pub fn attempt_broke(&mut self) -> Result<(), Error> {
+        if !self.shown.is_empty() {
+            self.end_shown()?;
+            self.line("the reply broke off; what follows is a new one");
+        }
+        Ok(())
+    }
+
+    /// Shows that the model is being waited for, until something else is shown.
+    pub fn waiting(&mut self) {
+        if self.stderr_terminal && !self.quiet && !self.verbose {
+            self.raw("… waiting for the model");
+            self.waiting = true;
+        }
+    }
+
+    fn clear_waiting(&mut self) {
+        if std::mem::take(&mut self.waiting) {
+            self.raw("\r\x1b[K");
+        }
+    }
+
+    /// One line about a call: on a terminal, or with `--verbose`.
+    pub fn call(&mut self, name: &str, subject: &str) {
+        if self.verbose || (self.stderr_terminal && !self.quiet) {
+            let subject = one_line(&crate::provider::excerpt(&hide(subject, &self.secrets)));
+            let name = one_line(&crate::provider::excerpt(name));
+            match self.stderr_terminal && self.color {
+                true => self.line_as_is(&format!("\x1b[2m{name} {subject}\x1b[0m")),
+                false => self.line_as_is(&format!("{name} {subject}")),
+            }
+        }
+    }
+
+    /// A line that `--verbose` asks for.
+    pub fn detail(&mut self, text: &str) {
+        if self.verbose {
+            self.line(text);
+        }
+    }
+
+    /// A line that `--quiet` leaves out.
+    pub fn warn(&mut self, text: &str) {
+        if !self.quiet {
+            self.line(text);
+        }
+    }
+
+    /// A line that is always shown.
+    pub fn notice(&mut self, text: &str) {
+        self.line(text);
+    }
+
+    fn line(&mut self, text: &str) {
+        const LIMIT: usize = 4000;
+        let text = hide(text, &self.secrets);
+        // A further line is set in, so that no text of a model or server can pass for a line of ours.
+        let mut line: String = visible(&text).replace('\n', "\n  ").chars().take(LIMIT).collect();
+        if text.chars().nth(LIMIT).is_some() {
+            line.push('…');
+        }
+        self.line_as_is(&format!("cotter: {line}"));
+    }
+
+    fn line_as_is(&mut self, line: &str) {
+        self.clear_waiting();
+        self.raw(&format!("{line}\n"));
+    }
+
+    fn raw(&self, text: &str) {
+        // Nobody is left to be told that standard error cannot be written.
+        let _ = io::stderr().write_all(text.as_bytes());
+    }
+
+    /// Prints a text that is no answer: help, a schema, a request body.
+    pub fn print(&mut self, text: &str) -> Result<(), Error> {
+        self.clear_waiting();
+        match &self.file {
+            Some(file) => write_file(file, text.as_bytes()),
+            None => write_stdout(text.as_bytes(), true),
+        }
+    }
+
+    /// Prints raw bytes of a single step.
+    pub fn raw_bytes(&mut self) -> impl Write {
+        self.clear_waiting();
+        Stdout
+    }
+
+    /// Prints the finished answer.
+    pub fn answer(&mut self, summary: &Summary) -> Result<(), Error> {
+        self.clear_waiting();
+        if !self.shown.is_empty() {
+            return self.end_shown();
+        }
+        let text = match self.format {
+            OutputFormat::Text => {
+                let text = summary.text.trim_end_matches(['\n', '\r']);
+                match self.stdout_terminal && self.file.is_none() {
+                    true => format!("{}\n", visible(text)),
+                    false => format!("{text}\n"),
+                }
+            }
+            OutputFormat::Json | OutputFormat::StreamJson => format!("{}\n", result(summary, None)),
+        };
+        let Some(file) = &self.file else { return write_stdout(text.as_bytes(), true) };
+        write_file(file, text.as_bytes()).or_else(|error| {
+            // The answer is not lost with its file. In JSON, the report of the failure carries it.
+            if self.format == OutputFormat::Text {
+                write_stdout(text.as_bytes(), true)?;
+            }
+            Err(error)
+        })
+    }
+
+    /// Reports how a run failed: on standard error, and in the JSON formats as the result too.
+    pub fn failure(&mut self, error: &Error, summary: &Summary) {
+        // A reader that has gone is a quiet end.
+        if let Error::ClosedOutput { .. } = error {
+            return;
+        }
+        let _ = self.end_shown();
+        let message = hide(&error.to_string(), &self.secrets);
+        self.line(&message);
+        if self.format != OutputFormat::Text {
+            let text = format!("{}\n", result(summary, Some((error, &message))));
+            let in_file = self.file.as_ref().is_some_and(|file| write_file(file, text.as_bytes()).is_ok());
+            // The result is never lost: what cannot go into the file goes to standard output.
+            match if in_file { Ok(()) } else { write_stdout(text.as_bytes(), false) } {
+                Ok(()) | Err(Error::ClosedOutput { .. }) => {}
+                // Where standard output is what failed, it fails again in the same way.
+                Err(second) if second.to_string() == error.to_string() => {}
+                Err(second) => self.line(&second.to_string()),
+            }
+        }
+    }
+}
+
+/// The terminal result object, with the member names that `claude` uses.
+fn result(summary: &Summary, error: Option<(&Error, &str)>) -> Value {
+    let usage = summary.usage;
+    let mut value = json!({
+        "type": "result",
+        "subtype": match error {
+            None => "success",
+            Some((Error::Turns(_), _)) => "error_max_turns",
+            Some(_) => "error_during_execution",
+        },
+        "is_error": error.is_some(),
+        "duration_ms": u64::try_from(summary.duration_ms).unwrap_or(u64::MAX),
+        "num_turns": summary.turns,
+        "result": summary.text,
+        "session_id": summary.session_id,
+        "usage": {
+            "input_tokens": usage.input,
+            "cache_creation_input_tokens": usage.cache_write,
+            "cache_read_input_tokens": usage.cache_read,
+            "output_tokens": usage.output,
+        },
+    });
+    if let Some((error, message)) = error {
+        value["error"] = json!({
+            "class": error.class(), "code": error.exit_code(), "message": message,
+        });
+    }
+    value
+}
+
+/// Standard output, written to without a buffer. The standard library's own takes a descriptor that cannot
+/// be written for one that swallows everything, and gives up where a pipe that does not block is full.
+struct Stdout;
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let stdout = rustix::stdio::stdout();
+        loop {
+            match rustix::io::write(stdout, bytes) {
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => {
+                    let mut waited = [PollFd::from_borrowed_fd(stdout, PollFlags::OUT)];
+                    match poll(&mut waited, None) {
+                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+                written => return Ok(written?),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes to standard output and sees that it arrives.
+fn write_stdout(bytes: &[u8], answered: bool) -> Result<(), Error> {
+    Stdout.write_all(bytes).map_err(|error| stdout_error(&error, answered))
+}
+
+/// What a failed write to standard output means.
+pub fn stdout_error(error: &io::Error, answered: bool) -> Error {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Error::ClosedOutput { answered },
+        _ => Error::Internal(format!("cannot write standard output: {error}")),
+    }
+}
+
+/// The file whole or not at all: beside it first, then in its place. What is no regular file (a FIFO, a
+/// device) is written as it is, and so is what a descriptor leads to: replacing the file behind
+/// `/dev/stdout` would take it from whoever opened it.
+fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let failed = |error: io::Error| Error::Internal(format!("cannot write \"{}\": {error}", path.display()));
+    let is_descriptor =
+        ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|place| path.starts_with(place));
+    let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
+    match is_descriptor || special {
+        true => fs::OpenOptions::new()
+            .append(true)
+            .open(path)
+            .and_then(|mut file| file.write_all(bytes))
+            .map_err(failed),
+        false => crate::tools::write::replace_file(path, bytes).map(drop).map_err(failed),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The text with control characters, and those that turn the reading direction, made visible: on a
+/// terminal they could hide or fake what is shown.
+fn visible(text: &str) -> String {
+    text.chars()
+        .map(|character| match character {
+            '\n' | '\t' => character,
+            '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'),
+            '\u{7f}' => '\u{2421}',
+            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+            '\u{61c}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
+            _ => character,
+        })
+        .collect()
+}
+
+/// The same on one line.
+fn one_line(text: &str) -> String {
+    visible(text).replace(['\n', '\t'], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_made_visible_on_a_terminal() {
+        assert_eq!(
+            visible("a\x1b[31mb\r\n\tc\u{202e}d\u{9b}e"),
+            "a\u{241b}[31mb\u{240d}\n\tc\u{fffd}d\u{fffd}e"
+        );
+    }
+}

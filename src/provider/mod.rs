@@ -1,0 +1,678 @@
+//! The two APIs behind one face: a message becomes its JSON text (once), settings become a request's head
+//! and tail, events become a half-built reply. Pure: no socket, no printing, no clock.
+//!
+//! A request body is head + fragments + tail. Fragments are kept, so a long run never serialises its
+//! history again; cache marks are spliced in between slices and move without touching the text.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use crate::conversation::{Call, Message, Part, Role};
+use crate::sse;
+use crate::tools;
+
+pub mod anthropic;
+#[cfg(test)]
+mod cuts;
+pub mod errors;
+pub mod openai;
+
+pub use errors::ApiError;
+
+/// The wire protocol spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// Chat Completions, as OpenAI, OpenRouter and most local servers speak it.
+    OpenAi,
+    /// Anthropic's Messages API.
+    Anthropic,
+}
+
+/// A server whose rules differ from the rest of its API, told by the host name of the base URL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Host {
+    /// api.openai.com.
+    OpenAi,
+    /// openrouter.ai.
+    OpenRouter,
+    /// api.mistral.ai: call ids are nine letters or digits, no user message after a tool's.
+    Mistral,
+    /// api.deepseek.com: reasoning goes back with every message that calls a tool.
+    DeepSeek,
+    /// api.moonshot.ai: call ids go back as they came, and so does the reasoning.
+    Moonshot,
+    /// Any other server.
+    Other,
+}
+
+impl Host {
+    /// Which of the known servers a host name belongs to.
+    pub fn of(name: &str) -> Host {
+        let is = |domain: &str| {
+            name == domain || name.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
+        };
+        if is("openrouter.ai") {
+            Host::OpenRouter
+        } else if is("api.openai.com") {
+            Host::OpenAi
+        } else if is("mistral.ai") {
+            Host::Mistral
+        } else if is("deepseek.com") {
+            Host::DeepSeek
+        } else if is("moonshot.ai") || is("moonshot.cn") {
+            Host::Moonshot
+        } else {
+            Host::Other
+        }
+    }
+}
+
+/// What every request of a run has in common.
+pub struct Settings {
+    /// The protocol.
+    pub api: Api,
+    /// The server behind the base URL.
+    pub host: Host,
+    /// The model asked.
+    pub model: String,
+    /// The system prompt; empty for none.
+    pub system: String,
+    /// The tools offered, in order.
+    pub tools: Vec<&'static tools::Spec>,
+    /// The most tokens a reply may have; absent for the server's own limit.
+    pub max_output_tokens: Option<u32>,
+    /// Sampling temperature; absent for the model's own.
+    pub temperature: Option<f64>,
+    /// Texts that end a reply.
+    pub stop: Vec<String>,
+    /// What was learnt of this server from its refusals.
+    pub learnt: Learnt,
+}
+
+impl Settings {
+    /// Names the API and model that make a reply, so that vendor data goes back only there.
+    pub fn origin(&self) -> String {
+        match self.api {
+            Api::OpenAi => format!("openai {}", self.model),
+            Api::Anthropic => format!("anthropic {}", self.model),
+        }
+    }
+
+    /// Claude behind OpenRouter takes Anthropic's cache marks, on text parts.
+    fn claude_through_openrouter(&self) -> bool {
+        self.host == Host::OpenRouter
+            && (self.model.starts_with("anthropic/") || self.model.starts_with("~anthropic/"))
+    }
+}
+
+/// Where a server departs from the rule. Each is learnt at most once from a refusal that names it.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Learnt {
+    /// The output limit goes by the other of its two names.
+    pub other_limit_name: bool,
+    /// `stream_options` is refused.
+    pub no_stream_options: bool,
+    /// `content: null` beside calls is refused: an empty string goes instead.
+    pub empty_string_content: bool,
+    /// Reasoning must come back with every message that calls a tool, even where it was empty.
+    pub reasoning_required: bool,
+    /// The model's ceiling for the output limit.
+    pub output_ceiling: Option<u32>,
+    /// How many of the four cache marks are to be left out.
+    pub fewer_marks: u8,
+}
+
+/// Where to send requests: the path joined to the base URL, before any query of it.
+pub fn endpoint(api: Api, base_url: &str) -> String {
+    match api {
+        Api::OpenAi => join(base_url, "/chat/completions"),
+        Api::Anthropic if path_of(base_url).ends_with("/v1") => join(base_url, "/messages"),
+        Api::Anthropic => join(base_url, "/v1/messages"),
+    }
+}
+
+/// Where a server lists its models.
+pub fn models_endpoint(api: Api, base_url: &str) -> String {
+    match api {
+        Api::Anthropic if !path_of(base_url).ends_with("/v1") => join(base_url, "/v1/models"),
+        _ => join(base_url, "/models"),
+    }
+}
+
+fn path_of(base_url: &str) -> &str {
+    base_url.split('?').next().unwrap_or_default().trim_end_matches('/')
+}
+
+fn join(base_url: &str, path: &str) -> String {
+    let base = path_of(base_url);
+    match base_url.split_once('?') {
+        Some((_, query)) => format!("{base}{path}?{query}"),
+        None => format!("{base}{path}"),
+    }
+}
+
+/// The headers that the protocol itself asks for, key aside.
+pub fn headers(settings: &Settings) -> Vec<(String, String)> {
+    let mut headers = vec![
+        ("content-type".to_owned(), "application/json".to_owned()),
+        ("accept".to_owned(), "text/event-stream".to_owned()),
+    ];
+    if settings.api == Api::Anthropic {
+        headers.push(("anthropic-version".to_owned(), "2023-06-01".to_owned()));
+    }
+    if settings.host == Host::OpenRouter {
+        headers.push(("x-openrouter-title".to_owned(), "cotter".to_owned()));
+    }
+    headers
+}
+
+/// One message's JSON text. `mark_at` is where a cache mark may be spliced in.
+pub struct Fragment {
+    text: String,
+    mark_at: Option<usize>,
+    role: Role,
+    parts: usize,
+}
+
+/// The conversation as it goes over the wire, kept from request to request.
+pub struct Wire {
+    head: String,
+    fragments: Vec<Fragment>,
+}
+
+const TAIL: &str = "]}";
+const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
+
+impl Wire {
+    /// An empty conversation under these settings.
+    pub fn new(settings: &Settings) -> Wire {
+        let head = match settings.api {
+            Api::OpenAi => openai::head(settings),
+            Api::Anthropic => anthropic::head(settings),
+        };
+        Wire { head, fragments: Vec::new() }
+    }
+
+    /// Renders what was added to the conversation since the last call. Only the last message can
+    /// have grown; all others are kept as they are.
+    pub fn update(&mut self, settings: &Settings, messages: &[Message]) {
+        if let Some(last) = self.fragments.last()
+            && last.parts != messages[self.fragments.len() - 1].parts.len()
+        {
+            self.fragments.pop();
+        }
+        for message in &messages[self.fragments.len()..] {
+            let vendor_returns = message.origin.as_deref() == Some(&settings.origin());
+            let (text, mark_at) = match settings.api {
+                Api::OpenAi => openai::message(settings, message, vendor_returns),
+                Api::Anthropic => anthropic::message(message, vendor_returns),
+            };
+            self.fragments.push(Fragment { text, mark_at, role: message.role, parts: message.parts.len() });
+        }
+    }
+
+    /// The request body, in slices that are sent one after another.
+    pub fn body(&self, settings: &Settings) -> Vec<&[u8]> {
+        let mut slices: Vec<&[u8]> = Vec::with_capacity(2 * self.fragments.len() + 8);
+        slices.push(self.head.as_bytes());
+        let marked = self.marked(settings);
+        // A head that ends with the system message needs a comma before what follows.
+        let mut comma = !self.head.ends_with('[');
+        for (index, fragment) in self.fragments.iter().enumerate() {
+            if fragment.text.is_empty() {
+                continue;
+            }
+            if comma {
+                slices.push(b",");
+            }
+            comma = true;
+            match fragment.mark_at {
+                Some(at) if marked.contains(&Some(index)) => {
+                    slices.push(&fragment.text.as_bytes()[..at]);
+                    slices.push(MARK.as_bytes());
+                    slices.push(&fragment.text.as_bytes()[at..]);
+                }
+                _ => slices.push(fragment.text.as_bytes()),
+            }
+        }
+        slices.push(TAIL.as_bytes());
+        slices
+    }
+
+    /// The last two user messages carry a mark: the newer one writes what the next request reads,
+    /// the older one is where the request before wrote, however many blocks lie between.
+    fn marked(&self, settings: &Settings) -> [Option<usize>; 2] {
+        let takes_marks = settings.api == Api::Anthropic || settings.claude_through_openrouter();
+        if !takes_marks || settings.learnt.fewer_marks >= 4 {
+            return [None, None];
+        }
+        let mut users = (0..self.fragments.len()).rev().filter(|index| {
+            self.fragments[*index].role == Role::User && self.fragments[*index].mark_at.is_some()
+        });
+        [users.next(), users.next()]
+    }
+}
+
+/// The mark of the system text and the tools, unless the server takes fewer.
+fn static_mark(settings: &Settings) -> &'static str {
+    if settings.learnt.fewer_marks >= 2 { "" } else { MARK }
+}
+
+/// Tokens, as the neutral names have it: the four kinds never overlap.
+#[derive(Debug, Default, Clone, Copy, PartialEq)]
+pub struct Usage {
+    /// Input tokens read at full price.
+    pub input: u64,
+    /// Input tokens written to the cache.
+    pub cache_write: u64,
+    /// Input tokens read from the cache.
+    pub cache_read: u64,
+    /// Output tokens, reasoning included.
+    pub output: u64,
+}
+
+impl Usage {
+    /// All tokens of the prompt, however they were priced.
+    pub fn total_input(&self) -> u64 {
+        self.input.saturating_add(self.cache_write).saturating_add(self.cache_read)
+    }
+
+    /// Adds the usage of another request.
+    pub fn add(&mut self, other: Usage) {
+        self.input = self.input.saturating_add(other.input);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.output = self.output.saturating_add(other.output);
+    }
+}
+
+/// Why a reply ended, by meaning. Whether it holds calls is seen from its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The model was done.
+    Finished,
+    /// The output limit cut the reply.
+    Cut,
+    /// The context window was full before the reply was done.
+    WindowFull,
+    /// A filter withheld the reply or a part of it.
+    Filtered,
+    /// The model declined; the text is the vendor's explanation, which may be empty.
+    Declined(String),
+    /// A server-side tool loop wants to be continued with the reply sent back unchanged.
+    Paused,
+    /// The model tried to call a tool and failed to write the call.
+    Botched,
+}
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// Text, calls and vendor data in the order received.
+    pub parts: Vec<Part>,
+    /// Why it ended.
+    pub stop: Stop,
+    /// What it cost in tokens; zero where the server does not say.
+    pub usage: Usage,
+    /// The vendor's own word for the end, if it is not one that is known.
+    pub unknown_stop: Option<String>,
+}
+
+/// Why a stream or document did not become a reply.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fault {
+    /// The server reported an error inside a successful response.
+    Api(ApiError),
+    /// The stream ended before its terminal event.
+    Incomplete,
+    /// The server sent a reply without content, which happens and may pass.
+    Hollow,
+    /// What came is not the protocol; the text says what is wrong with it.
+    Malformed(String),
+}
+
+/// A reply being built, of either API.
+pub enum Reader {
+    /// Of the Chat Completions API.
+    OpenAi(openai::Reader),
+    /// Of the Messages API.
+    Anthropic(anthropic::Reader),
+}
+
+impl Reader {
+    /// A reader that has seen nothing yet.
+    pub fn new(api: Api) -> Reader {
+        match api {
+            Api::OpenAi => Reader::OpenAi(openai::Reader::default()),
+            Api::Anthropic => Reader::Anthropic(anthropic::Reader::default()),
+        }
+    }
+
+    /// Takes one event of the stream.
+    pub fn event(&mut self, event: &sse::Event) -> Result<(), Fault> {
+        match self {
+            Reader::OpenAi(reader) => reader.event(event),
+            Reader::Anthropic(reader) => reader.event(event),
+        }
+    }
+
+    /// Takes a whole reply in one JSON document.
+    pub fn document(&mut self, text: &str) -> Result<(), Fault> {
+        match self {
+            Reader::OpenAi(reader) => reader.document(text),
+            Reader::Anthropic(reader) => reader.document(text),
+        }
+    }
+
+    /// Whether the terminal event was seen: nothing that matters can follow.
+    pub fn is_over(&self) -> bool {
+        match self {
+            Reader::OpenAi(reader) => reader.is_over(),
+            Reader::Anthropic(reader) => reader.is_over(),
+        }
+    }
+
+    /// The answer's text so far, for showing while it grows. It gets longer, but for thinking that only its
+    /// end tells: then the text begins anew.
+    pub fn visible_text(&self) -> &str {
+        match self {
+            Reader::OpenAi(reader) => reader.visible_text(),
+            Reader::Anthropic(reader) => reader.visible_text(),
+        }
+    }
+
+    /// The whole reply, once the stream or document has ended.
+    pub fn finish(self) -> Result<Reply, Fault> {
+        match self {
+            Reader::OpenAi(reader) => reader.finish(),
+            Reader::Anthropic(reader) => reader.finish(),
+        }
+    }
+}
+
+/// Parses JSON as servers send it: a lone surrogate, which `serde_json` refuses, becomes U+FFFD.
+pub fn parse(text: &str) -> Result<Value, Fault> {
+    parse_and_mend(text).map(|(value, _)| value)
+}
+
+/// Parses JSON likewise, and gives the text too, as it can be sent back: as it came, unless it was mended.
+fn parse_and_mend(text: &str) -> Result<(Value, Cow<'_, str>), Fault> {
+    let parsed = match serde_json::from_str(text) {
+        Ok(value) => Ok((value, Cow::Borrowed(text))),
+        Err(error) => match replace_lone_surrogates(text) {
+            Some(mended) => serde_json::from_str(&mended).map(|value| (value, Cow::Owned(mended))),
+            None => Err(error),
+        },
+    };
+    parsed.map_err(|error| Fault::Malformed(format!("not JSON ({error}): {}", excerpt(text))))
+}
+
+/// Whether JSON text can be read alone, but perhaps not inside a request: readers bound the depth, many
+/// at 128 levels, and a request puts a few around it.
+fn is_too_deep(text: &str) -> bool {
+    const MOST_LEVELS: usize = 100;
+    let mut levels: usize = 0;
+    let mut in_string = false;
+    let mut bytes = text.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' if in_string => {
+                bytes.next();
+            }
+            b'"' => in_string = !in_string,
+            b'{' | b'[' if !in_string => {
+                levels += 1;
+                if levels > MOST_LEVELS {
+                    return true;
+                }
+            }
+            b'}' | b']' if !in_string => levels = levels.saturating_sub(1),
+            _ => {}
+        }
+    }
+    false
+}
+
+/// The text with each `\uD800`-`\uDFFF` escape that has no partner replaced; absent if there is none.
+fn replace_lone_surrogates(text: &str) -> Option<String> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    let mut mended = String::with_capacity(text.len());
+    let mut found = false;
+    let mut at = 0;
+    while at < text.len() {
+        let rest = &text[at..];
+        let Some(backslash) = rest.find('\\') else {
+            mended.push_str(rest);
+            break;
+        };
+        mended.push_str(&rest[..backslash]);
+        at += backslash;
+        let length = match (unit(at), unit(at + 6)) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => 12,
+            (Some(0xD800..=0xDFFF), _) => {
+                found = true;
+                mended.push_str("\\ufffd");
+                at += 6;
+                continue;
+            }
+            // Another escape: the backslash and the character it escapes, which may be a backslash.
+            _ => 1 + text[at + 1..].chars().next().map_or(0, char::len_utf8),
+        };
+        mended.push_str(&text[at..at + length]);
+        at += length;
+    }
+    found.then_some(mended)
+}
+
+/// Makes a call of what came, so that it can be run or refused and, either way, be sent back.
+pub fn finish_call(id: String, name: &str, raw: &str, extra: Option<String>) -> Call {
+    // gpt-oss behind vLLM leaves channel markers in the name.
+    let name = name.split("<|").next().unwrap_or_default().trim().to_owned();
+    let (arguments, refusal) = match object_text(raw) {
+        Ok(arguments) if !name.is_empty() => (arguments, None),
+        Ok(arguments) => (arguments, Some("the call names no tool; it was not run".to_owned())),
+        Err(fault) => {
+            let refusal = format!("the arguments are {fault}, so the call was not run: {}", excerpt(raw));
+            ("{}".to_owned(), Some(refusal))
+        }
+    };
+    // Both APIs refuse an empty name in the history.
+    let name = if name.is_empty() { "unnamed".to_owned() } else { name };
+    Call { id, name, arguments, refusal, extra }
+}
+
+/// The text of the object that the arguments are: nothing and `null` mean an empty one, and an object
+/// encoded twice is decoded once more. Sound text is kept as it came.
+///
+/// Errors say what the arguments are instead.
+fn object_text(raw: &str) -> Result<String, &'static str> {
+    let trimmed = raw.trim();
+    if trimmed.is_empty() {
+        return Ok("{}".to_owned());
+    }
+    if is_too_deep(trimmed) {
+        return Err("nested too deeply");
+    }
+    match parse_and_mend(trimmed) {
+        Ok((Value::Null, _)) => Ok("{}".to_owned()),
+        Ok((Value::Object(_), text)) => Ok(text.into_owned()),
+        Ok((Value::String(inner), _)) if inner.trim_start().starts_with('{') => object_text(&inner),
+        _ => Err("not a JSON object"),
+    }
+}
+
+/// The beginning of a text, on one line, for an error message.
+pub fn excerpt(text: &str) -> String {
+    const LIMIT: usize = 300;
+    let mut line: String = text
+        .chars()
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .take(LIMIT)
+        .collect();
+    if text.chars().nth(LIMIT).is_some() {
+        line.push('…');
+    }
+    line.trim().to_owned()
+}
+
+/// A number that a server may write as an integer, a float or a string.
+pub fn number(value: &Value) -> Option<u64> {
+    value
+        .as_u64()
+        .or_else(|| value.as_f64().map(|float| float.max(0.0) as u64))
+        .or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+/// Appends a string as JSON text.
+fn push_string(out: &mut String, text: &str) {
+    out.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
+}
+
+/// A tool's name as both APIs allow it, for a call that made one up.
+fn legal_name(name: &str) -> String {
+    let legal = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
+    name.chars().map(|character| if legal(character) { character } else { '_' }).take(64).collect()
+}
+
+/// A short name for an id that the destination would refuse. FNV-1a over 64 bits: the same id gives the
+/// same name in call and result, and two ids of one conversation practically never meet.
+fn hashed_id(id: &str, alphabet: &[u8], length: usize) -> String {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in id.bytes() {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    // FNV's low bits mix least; folding the high ones in makes every digit depend on the whole id.
+    hash ^= hash >> 32;
+    (0..length)
+        .map(|_| {
+            let digit = alphabet[(hash % alphabet.len() as u64) as usize];
+            hash /= alphabet.len() as u64;
+            digit as char
+        })
+        .collect()
+}
+
+const ALPHANUMERIC: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finished(raw: &str) -> Call {
+        finish_call("id".to_owned(), "Read", raw, None)
+    }
+
+    #[test]
+    fn nothing_and_null_are_an_empty_object() {
+        for raw in ["", "  ", "null", " null "] {
+            let call = finished(raw);
+            assert_eq!((call.arguments.as_str(), call.refusal), ("{}", None), "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn sound_arguments_are_kept_to_the_byte() {
+        let raw = r#"{"b": 1.10, "a":1e2}"#;
+        assert_eq!(finished(raw).arguments, raw);
+    }
+
+    #[test]
+    fn arguments_encoded_twice_are_decoded_once_more() {
+        let call = finished(r#""{\"file_path\": \"a\"}""#);
+        assert_eq!((call.arguments.as_str(), call.refusal), (r#"{"file_path": "a"}"#, None));
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_refused_and_quoted() {
+        for raw in ["[1]", "{\"a\":", "3", r#""text""#] {
+            let call = finished(raw);
+            assert_eq!(call.arguments, "{}");
+            let refusal = call.refusal.expect("refused");
+            assert_eq!(
+                refusal,
+                format!("the arguments are not a JSON object, so the call was not run: {raw}")
+            );
+        }
+    }
+
+    #[test]
+    fn channel_markers_are_cut_from_the_name() {
+        let call = finish_call("id".into(), "Read<|channel|>commentary", "{}", None);
+        assert_eq!((call.name.as_str(), call.refusal), ("Read", None));
+        let call = finish_call("id".into(), " ", "{}", None);
+        assert_eq!((call.name.as_str(), call.refusal.is_some()), ("unnamed", true));
+    }
+
+    #[test]
+    fn lone_surrogates_become_the_replacement_character_and_pairs_stay() {
+        let parsed = parse(r#"{"a":"\ud83d x \ude00 \ud83d\ude00 \\ud83d"}"#).expect("parses");
+        assert_eq!(parsed["a"], "\u{fffd} x \u{fffd} \u{1f600} \\ud83d");
+    }
+
+    #[test]
+    fn an_endpoint_is_joined_before_the_query() {
+        let cases = [
+            (Api::OpenAi, "https://h/v1/", "https://h/v1/chat/completions"),
+            (Api::OpenAi, "https://h/d/x?api-version=1", "https://h/d/x/chat/completions?api-version=1"),
+            (Api::Anthropic, "https://h", "https://h/v1/messages"),
+            (Api::Anthropic, "https://h/v1", "https://h/v1/messages"),
+        ];
+        for (api, base, expected) in cases {
+            assert_eq!(endpoint(api, base), expected);
+        }
+    }
+
+    #[test]
+    fn a_host_is_known_by_its_whole_domain() {
+        assert_eq!(Host::of("eu.openrouter.ai"), Host::OpenRouter);
+        assert_eq!(Host::of("notopenrouter.ai"), Host::Other);
+        assert_eq!(Host::of("api.openai.com.evil.example"), Host::Other);
+    }
+
+    #[test]
+    fn different_ids_get_different_short_names() {
+        let names: std::collections::HashSet<String> =
+            (0..20_000).map(|n| hashed_id(&format!("functions.Read:{n}"), ALPHANUMERIC, 9)).collect();
+        assert_eq!(names.len(), 20_000);
+    }
+
+    /// They could be read alone, but the request around them could not.
+    #[test]
+    fn arguments_nested_too_deeply_are_refused() {
+        let nested = |levels: usize| format!("{}1{}", r#"{"a":"#.repeat(levels), "}".repeat(levels));
+        let call = finished(&nested(100));
+        assert_eq!((call.arguments, call.refusal), (nested(100), None));
+        for levels in [101, 127, 128, 100_000] {
+            let encoded = serde_json::to_string(&nested(levels)).unwrap();
+            for raw in [nested(levels), encoded] {
+                let call = finished(&raw);
+                let refusal = call.refusal.expect("refused");
+                let start = "the arguments are nested too deeply, so the call was not run: ";
+                assert!(refusal.starts_with(start), "{refusal}");
+                assert_eq!(call.arguments, "{}");
+            }
+        }
+        let brackets = format!(r#"{{"a": "{}\"{{"}}"#, "[".repeat(200));
+        let call = finished(&brackets);
+        assert_eq!((call.arguments, call.refusal), (brackets, None));
+    }
+
+    #[test]
+    fn half_a_surrogate_pair_in_arguments_is_replaced_and_the_rest_is_kept() {
+        let call = finished(r#"{"n": 1.10, "a": "\ud83d"}"#);
+        assert_eq!((call.arguments.as_str(), call.refusal), (r#"{"n": 1.10, "a": "\ufffd"}"#, None));
+    }
+
+    #[test]
+    fn counts_of_tokens_are_added_without_overflow() {
+        let mut usage = Usage { input: u64::MAX, cache_write: 1, cache_read: 2, output: 3 };
+        assert_eq!(usage.total_input(), u64::MAX);
+        usage.add(Usage { input: 1, cache_write: u64::MAX, cache_read: 4, output: 5 });
+        assert_eq!(usage, Usage { input: u64::MAX, cache_write: u64::MAX, cache_read: 6, output: 8 });
+        assert_eq!(Usage { input: 1, cache_write: 2, cache_read: 3, output: 4 }.total_input(), 6);
+    }
+}

@@ -1,0 +1,805 @@
+//! Chat Completions: its JSON, its stream, and the many ways in which servers depart from it.
+//!
+//! Pure. Only what a server needs back is sent back: role, content, calls and the one reasoning member it
+//! asks for, as strict servers refuse the rest of their own replies.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Stop, Usage, excerpt, finish_call, hashed_id,
+    legal_name, number, parse, push_string, static_mark,
+};
+use crate::conversation::{Message, Part, Role, texts};
+use crate::sse;
+
+/// The body up to the messages, the system message included.
+pub fn head(settings: &Settings) -> String {
+    let learnt = &settings.learnt;
+    let mut head = String::from(r#"{"model":"#);
+    push_string(&mut head, &settings.model);
+    head.push_str(r#","stream":true"#);
+    if !learnt.no_stream_options {
+        head.push_str(r#","stream_options":{"include_usage":true}"#);
+    }
+    if let Some(limit) = settings.max_output_tokens {
+        // OpenAI's newer models know only the long name, most other servers only the short one.
+        let long = (settings.host == Host::OpenAi) != learnt.other_limit_name;
+        let name = if long { "max_completion_tokens" } else { "max_tokens" };
+        head.push_str(&format!(r#","{name}":{limit}"#));
+    }
+    if let Some(temperature) = settings.temperature {
+        head.push_str(&format!(r#","temperature":{}"#, json!(temperature)));
+    }
+    if !settings.stop.is_empty() {
+        head.push_str(&format!(r#","stop":{}"#, json!(settings.stop)));
+    }
+    if !settings.tools.is_empty() {
+        head.push_str(r#","tools":["#);
+        for (index, tool) in settings.tools.iter().enumerate() {
+            head.push_str(if index > 0 { "," } else { "" });
+            head.push_str(r#"{"type":"function","function":{"name":"#);
+            push_string(&mut head, tool.name);
+            head.push_str(r#","description":"#);
+            push_string(&mut head, tool.description);
+            head.push_str(r#","parameters":"#);
+            head.push_str(tool.schema);
+            head.push_str("}}");
+        }
+        head.push(']');
+    }
+    head.push_str(r#","messages":["#);
+    if !settings.system.is_empty() {
+        head.push_str(r#"{"role":"system","content":"#);
+        if settings.claude_through_openrouter() {
+            head.push_str(r#"[{"type":"text","text":"#);
+            push_string(&mut head, &settings.system);
+            head.push_str(static_mark(settings));
+            head.push_str("}]}");
+        } else {
+            push_string(&mut head, &settings.system);
+            head.push('}');
+        }
+    }
+    head
+}
+
+/// The JSON text of one message (of several, joined by commas, where it holds results), empty if nothing
+/// of it can be sent, and where a cache mark may be put.
+pub fn message(settings: &Settings, message: &Message, vendor_returns: bool) -> (String, Option<usize>) {
+    match message.role {
+        Role::User => user(settings, message),
+        Role::Assistant => (assistant(settings, message, vendor_returns), None),
+    }
+}
+
+fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
+    let in_parts = settings.claude_through_openrouter();
+    let mut messages: Vec<String> = Vec::new();
+    for part in &message.parts {
+        if let Part::Result(result) = part {
+            // There is no error flag: the text has to say it.
+            let content = match result.is_error && !result.text.starts_with("Error") {
+                true => content(&format!("Error: {}", result.text), in_parts),
+                false => content(&result.text, in_parts),
+            };
+            let mut id = String::new();
+            push_string(&mut id, &legal_id(settings, &result.call_id));
+            messages.push(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{content}}}"#));
+        }
+    }
+    let texts = texts(&message.parts);
+    if !texts.is_empty() {
+        if settings.host == Host::Mistral && !messages.is_empty() {
+            messages.push(r#"{"role":"assistant","content":"Understood."}"#.to_owned());
+        }
+        let content = content(&texts.join("\n\n"), in_parts);
+        messages.push(format!(r#"{{"role":"user","content":{content}}}"#));
+    }
+    let text = messages.join(",");
+    let mark_at = (in_parts && !text.is_empty()).then(|| text.len() - "}]}".len());
+    (text, mark_at)
+}
+
+fn content(text: &str, in_parts: bool) -> String {
+    let mut content = String::new();
+    if in_parts {
+        content.push_str(r#"[{"type":"text","text":"#);
+    }
+    push_string(&mut content, text);
+    if in_parts {
+        content.push_str("}]");
+    }
+    content
+}
+
+fn assistant(settings: &Settings, message: &Message, vendor_returns: bool) -> String {
+    let said = message.text();
+    let calls_any = message.calls().next().is_some();
+    if said.trim().is_empty() && !calls_any {
+        return String::new();
+    }
+    let mut text = String::from(r#"{"role":"assistant","content":"#);
+    match said.trim().is_empty() {
+        // Gateways to Claude refuse an empty string here, LM Studio and Ollama refuse null.
+        true if settings.learnt.empty_string_content => text.push_str(r#""""#),
+        true => text.push_str("null"),
+        false => push_string(&mut text, &said),
+    }
+    let mut reasoning = false;
+    if vendor_returns {
+        for part in &message.parts {
+            if let Part::Vendor(members) = part {
+                let (required_only, members) = unwrap_vendor(members);
+                if !required_only || calls_any {
+                    reasoning |= members.starts_with(r#""reasoning_content""#);
+                    text.push(',');
+                    text.push_str(members);
+                }
+            }
+        }
+    }
+    let required = settings.learnt.reasoning_required || settings.host == Host::DeepSeek;
+    if calls_any && required && !reasoning {
+        text.push_str(r#","reasoning_content":"""#);
+    }
+    if calls_any {
+        text.push_str(r#","tool_calls":["#);
+        for (index, call) in message.calls().enumerate() {
+            text.push_str(if index > 0 { r#",{"id":"# } else { r#"{"id":"# });
+            push_string(&mut text, &legal_id(settings, &call.id));
+            text.push_str(r#","type":"function","function":{"name":"#);
+            push_string(&mut text, &legal_name(&call.name));
+            text.push_str(r#","arguments":"#);
+            push_string(&mut text, &call.arguments);
+            text.push('}');
+            if let Some(extra) = &call.extra {
+                text.push(',');
+                text.push_str(extra);
+            }
+            text.push('}');
+        }
+        text.push(']');
+    }
+    text.push('}');
+    text
+}
+
+/// Vendor data of this API is one JSON object with the member that goes back. `reasoning_content` is
+/// wanted (and by some servers accepted) only beside calls.
+fn unwrap_vendor(object: &str) -> (bool, &str) {
+    let members = object.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(object);
+    (members.starts_with(r#""reasoning_content""#), members)
+}
+
+/// The id as the destination takes it: nine letters or digits for Mistral, as it came for Moonshot, at
+/// most forty characters elsewhere.
+fn legal_id(settings: &Settings, id: &str) -> String {
+    match settings.host {
+        Host::Mistral if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+            id.to_owned()
+        }
+        Host::Mistral => hashed_id(id, ALPHANUMERIC, 9),
+        Host::Moonshot => id.to_owned(),
+        _ if id.len() <= 40 => id.to_owned(),
+        _ => format!("call_{}", hashed_id(id, ALPHANUMERIC, 10)),
+    }
+}
+
+#[derive(Default)]
+struct HalfCall {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    arguments: String,
+    extra: Map<String, Value>,
+}
+
+/// A reply being built from the stream's chunks or from one document.
+#[derive(Default)]
+pub struct Reader {
+    text: String,
+    refusal: String,
+    reasoning_content: Option<String>,
+    details: Vec<Value>,
+    /// Where in `details` the item with this index and type is.
+    places: HashMap<(String, String), usize>,
+    calls: Vec<HalfCall>,
+    finish_reason: Option<String>,
+    usage: Usage,
+    has_choice: bool,
+    done: bool,
+}
+
+impl Reader {
+    /// Takes one event of the stream.
+    pub fn event(&mut self, event: &sse::Event) -> Result<(), Fault> {
+        let data = event.data.trim();
+        if data.starts_with("[DONE]") {
+            self.done = true;
+            return Ok(());
+        }
+        let value = parse(data)?;
+        if event.kind == "error" && value.get("error").is_none() {
+            return Err(Fault::Api(ApiError::from_value(&value)));
+        }
+        self.take(&value, "delta")
+    }
+
+    /// Takes a whole reply in one document.
+    pub fn document(&mut self, text: &str) -> Result<(), Fault> {
+        let value = parse(text)?;
+        if !value.is_object() {
+            return Err(Fault::Malformed(format!("a reply that is no object: {}", excerpt(text))));
+        }
+        self.take(&value, "message")?;
+        if !self.has_choice && value.get("choices").is_none() {
+            let known = value.get("object").is_some() || value.get("id").is_some();
+            return Err(match known {
+                true => Fault::Hollow,
+                false => Fault::Malformed(format!("a reply without \"choices\": {}", excerpt(text))),
+            });
+        }
+        self.done = true;
+        Ok(())
+    }
+
+    /// Whether `[DONE]` was seen. A finish reason alone is not the end: the usage may follow.
+    pub fn is_over(&self) -> bool {
+        self.done
+    }
+
+    /// The text so far, but for a thinking block at its beginning.
+    pub fn visible_text(&self) -> &str {
+        let start = self.text.trim_start();
+        if THINK_OPEN.starts_with(start) && start.len() < THINK_OPEN.len() {
+            return "";
+        }
+        without_thinking(&self.text).unwrap_or("")
+    }
+
+    fn take(&mut self, value: &Value, member: &str) -> Result<(), Fault> {
+        if let Some(error) = ApiError::inside(value) {
+            return Err(Fault::Api(error));
+        }
+        self.take_usage(&value["usage"]);
+        self.take_usage(&value["x_groq"]["usage"]);
+        // One choice is asked for; where a server gives several, the others are no part of the reply.
+        let mut choices = value["choices"].as_array().into_iter().flatten();
+        let Some(choice) = choices.find(|choice| number(&choice["index"]).unwrap_or(0) == 0) else {
+            return Ok(());
+        };
+        self.has_choice = true;
+        self.take_usage(&choice["usage"]);
+        if choice.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(Fault::Api(ApiError::from_value(choice)));
+        }
+        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        // Some servers put `message` where `delta` belongs, in the last chunk.
+        let delta = match &choice[member] {
+            Value::Null if member == "delta" && self.text.is_empty() && self.calls.is_empty() => {
+                &choice["message"]
+            }
+            delta => delta,
+        };
+        self.take_content(&delta["content"]);
+        if let Some(refusal) = delta["refusal"].as_str() {
+            self.refusal.push_str(refusal);
+        }
+        // Only this member ever goes back as it is; other names for reasoning are for display.
+        if let Some(piece) = delta["reasoning_content"].as_str() {
+            self.reasoning_content.get_or_insert_default().push_str(piece);
+        }
+        for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
+            self.take_detail(detail);
+        }
+        for fragment in delta["tool_calls"].as_array().into_iter().flatten() {
+            self.take_call(fragment);
+        }
+        if delta["function_call"].is_object() {
+            self.take_call(&json!({"index": 0, "function": delta["function_call"]}));
+        }
+        Ok(())
+    }
+
+    fn take_content(&mut self, content: &Value) {
+        match content {
+            Value::String(piece) => self.text.push_str(piece),
+            // Mistral's thinking parts are for display; the text parts are the answer.
+            Value::Array(parts) => {
+                for part in parts {
+                    self.text.push_str(part["text"].as_str().or(part.as_str()).unwrap_or_default());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Joins the fragments of one item of OpenRouter's reasoning; different items are never merged.
+    fn take_detail(&mut self, fragment: &Value) {
+        let same = match &fragment["index"] {
+            Value::Null => None,
+            index => {
+                let item = (index.to_string(), fragment["type"].to_string());
+                let place = *self.places.entry(item).or_insert(self.details.len());
+                self.details.get_mut(place)
+            }
+        };
+        let (Some(Value::Object(detail)), Some(fragment)) = (same, fragment.as_object()) else {
+            self.details.push(fragment.clone());
+            return;
+        };
+        for (name, value) in fragment {
+            match (detail.get_mut(name), value) {
+                (Some(Value::String(old)), Value::String(new))
+                    if matches!(name.as_str(), "text" | "summary" | "data") =>
+                {
+                    old.push_str(new);
+                }
+                (Some(_), Value::Null) => {}
+                _ => {
+                    detail.insert(name.clone(), value.clone());
+                }
+            }
+        }
+    }
+
+    fn take_call(&mut self, fragment: &Value) {
+        let index = number(&fragment["index"]);
+        let id = fragment["id"].as_str().unwrap_or_default();
+        let function = &fragment["function"];
+        let name = function["name"].as_str().unwrap_or_default();
+        let known = match index {
+            // A new id under an index in use is a new call: some servers send index 0 for all.
+            Some(_) => self
+                .calls
+                .iter()
+                .rposition(|call| call.index == index)
+                .filter(|at| id.is_empty() || self.calls[*at].id.is_empty() || self.calls[*at].id == id),
+            None if !id.is_empty() => self.calls.iter().position(|call| call.id == id),
+            None if !name.is_empty() => None,
+            None => self.calls.len().checked_sub(1),
+        };
+        let at = known.unwrap_or_else(|| {
+            self.calls.push(HalfCall { index, ..HalfCall::default() });
+            self.calls.len() - 1
+        });
+        let call = &mut self.calls[at];
+        if call.id.is_empty() {
+            call.id.push_str(id);
+        }
+        if call.name.is_empty() {
+            call.name.push_str(name);
+        } else if call.arguments.is_empty() && name != call.name {
+            // The name itself came in pieces.
+            call.name.push_str(name);
+        }
+        match &function["arguments"] {
+            Value::String(piece) => call.arguments.push_str(piece),
+            Value::Null => {}
+            whole => call.arguments = whole.to_string(),
+        }
+        for (name, value) in fragment.as_object().into_iter().flatten() {
+            if name == "extra_content" && !value.is_null() && !call.extra.contains_key(name) {
+                call.extra.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// Totals so far replace what was known: many servers repeat them with every chunk.
+    fn take_usage(&mut self, usage: &Value) {
+        if !usage.is_object() {
+            return;
+        }
+        let count = |value: &Value| number(value).unwrap_or(0);
+        let details = &usage["prompt_tokens_details"];
+        let cache_read = count(&details["cached_tokens"]).max(count(&usage["prompt_cache_hit_tokens"]));
+        let cache_write = count(&details["cache_write_tokens"]);
+        // The prompt's tokens include the cached ones, though some servers report more of these than of all.
+        let prompt = count(&usage["prompt_tokens"]);
+        self.usage = Usage {
+            input: prompt.saturating_sub(cache_read).saturating_sub(cache_write),
+            cache_write,
+            cache_read,
+            output: count(&usage["completion_tokens"]),
+        };
+    }
+
+    /// The whole reply. A finish reason or `[DONE]` makes it whole; many proxies send only one of them.
+    pub fn finish(self) -> Result<Reply, Fault> {
+        if !self.done && self.finish_reason.is_none() {
+            return Err(Fault::Incomplete);
+        }
+        if !self.has_choice {
+            return Err(Fault::Hollow);
+        }
+        let mut parts = Vec::new();
+        if !self.details.is_empty() {
+            parts.push(Part::Vendor(json!({"reasoning_details": self.details}).to_string()));
+        } else if let Some(reasoning) = self.reasoning_content {
+            parts.push(Part::Vendor(json!({"reasoning_content": reasoning}).to_string()));
+        }
+        let text = without_thinking(&self.text).unwrap_or_default();
+        if !text.trim().is_empty() {
+            parts.push(Part::Text(text.to_owned()));
+        }
+        for call in self.calls {
+            let extra = call.extra.get("extra_content").map(|value| format!(r#""extra_content":{value}"#));
+            parts.push(Part::Call(finish_call(call.id, &call.name, &call.arguments, extra)));
+        }
+        let mut unknown_stop = None;
+        let stop = match self.finish_reason.as_deref() {
+            _ if !self.refusal.is_empty() => Stop::Declined(self.refusal),
+            None => Stop::Finished,
+            Some(
+                "stop" | "tool_calls" | "function_call" | "end" | "eos" | "end_turn" | "tool_use"
+                | "stop_sequence",
+            ) => Stop::Finished,
+            Some("length" | "max_tokens") => Stop::Cut,
+            Some("model_length" | "model_context_window_exceeded") => Stop::WindowFull,
+            Some("content_filter" | "sensitive") => Stop::Filtered,
+            Some("refusal") => Stop::Declined(String::new()),
+            Some("error" | "abort" | "insufficient_system_resource" | "network_error") => {
+                let reason = self.finish_reason.unwrap_or_default();
+                let value = json!({"error": {"code": 503, "message": format!("the server ended the reply with \"{reason}\"")}});
+                return Err(Fault::Api(ApiError::from_value(&value)));
+            }
+            Some(word) if is_botched(word) => Stop::Botched,
+            Some(other) => {
+                unknown_stop = Some(other.to_owned());
+                Stop::Finished
+            }
+        };
+        Ok(Reply { parts, stop, usage: self.usage, unknown_stop })
+    }
+}
+
+/// Gemini's words for a call that its model failed to write.
+fn is_botched(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    word == "malformed_function_call" || word.starts_with("function_call_filter")
+}
+
+const THINK_OPEN: &str = "<think>";
+const THINK_CLOSE: &str = "</think>";
+
+/// The text after a thinking block at its very beginning; all of it if there is none; absent while such a
+/// block is still open. A closing tag alone on its line, with nothing opened before it, ends a block that
+/// the server's template had opened. Tags further on are the answer's own.
+fn without_thinking(text: &str) -> Option<&str> {
+    let start = text.trim_start();
+    if start.starts_with(THINK_OPEN) {
+        return Some(start[start.find(THINK_CLOSE)? + THINK_CLOSE.len()..].trim_start());
+    }
+    if let Some((before, after)) = text.split_once(THINK_CLOSE) {
+        let alone = before.ends_with('\n') && after.starts_with('\n');
+        if alone && !before.contains(THINK_OPEN) && !before.contains("```") {
+            return Some(after.trim_start());
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::{Call, CallResult};
+    use crate::provider::{Api, Learnt};
+
+    fn settings(host: Host, model: &str) -> Settings {
+        Settings {
+            api: Api::OpenAi,
+            host,
+            model: model.to_owned(),
+            system: "be brief".to_owned(),
+            tools: Vec::new(),
+            max_output_tokens: Some(9),
+            temperature: None,
+            stop: Vec::new(),
+            learnt: Learnt::default(),
+        }
+    }
+
+    fn read(chunks: &[&str]) -> Result<Reply, Fault> {
+        let mut reader = Reader::default();
+        for data in chunks {
+            reader.event(&sse::Event { kind: String::new(), data: (*data).to_owned() })?;
+        }
+        reader.finish()
+    }
+
+    fn delta(delta: &str) -> String {
+        format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
+    }
+
+    fn calls(deltas: &[&str]) -> Vec<(String, String, String)> {
+        let mut chunks: Vec<String> = deltas.iter().map(|text| delta(text)).collect();
+        chunks.push("[DONE]".to_owned());
+        let chunks: Vec<&str> = chunks.iter().map(String::as_str).collect();
+        let reply = read(&chunks).unwrap();
+        let message = Message { role: Role::Assistant, parts: reply.parts, origin: None };
+        message.calls().map(|call| (call.id.clone(), call.name.clone(), call.arguments.clone())).collect()
+    }
+
+    fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+        (id.to_owned(), name.to_owned(), arguments.to_owned())
+    }
+
+    #[test]
+    fn fragments_find_their_call_by_index_id_or_place() {
+        let by_index = calls(&[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"Read","arguments":"{\"x\""}}]}"#,
+            r#"{"tool_calls":[{"index":1,"id":"b","function":{"name":"Edit","arguments":"{}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"id":"","function":{"arguments":":1}"}}]}"#,
+        ]);
+        assert_eq!(by_index, [call("a", "Read", r#"{"x":1}"#), call("b", "Edit", "{}")]);
+        let all_zero = calls(&[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"Read","arguments":"{}"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"id":"b","function":{"name":"Read","arguments":"{"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"id":"b","function":{"arguments":"}"}}]}"#,
+        ]);
+        assert_eq!(all_zero, [call("a", "Read", "{}"), call("b", "Read", "{}")]);
+        let no_index = calls(&[
+            r#"{"tool_calls":[{"id":"a","function":{"name":"Read","arguments":"{"}}]}"#,
+            r#"{"tool_calls":[{"function":{"arguments":"}"}}]}"#,
+            r#"{"tool_calls":[{"function":{"name":"Edit","arguments":{"y":2}}}]}"#,
+        ]);
+        assert_eq!(no_index, [call("a", "Read", "{}"), call("", "Edit", r#"{"y":2}"#)]);
+    }
+
+    #[test]
+    fn a_name_may_come_late_repeated_or_in_pieces() {
+        let late = calls(&[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"Read","arguments":"}"}}]}"#,
+        ]);
+        assert_eq!(late, [call("a", "Read", "{}")]);
+        let repeated = calls(&[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"Read"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"Read","arguments":"{}"}}]}"#,
+        ]);
+        assert_eq!(repeated, [call("a", "Read", "{}")]);
+        let pieces = calls(&[
+            r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"Re"}}]}"#,
+            r#"{"tool_calls":[{"index":0,"function":{"name":"ad"}}]}"#,
+        ]);
+        assert_eq!(pieces, [call("a", "Read", "{}")]);
+    }
+
+    #[test]
+    fn thinking_at_the_beginning_is_no_answer_and_later_tags_are() {
+        assert_eq!(without_thinking("\n<think>a</think>\n\nb"), Some("b"));
+        assert_eq!(without_thinking("<think>a"), None);
+        assert_eq!(without_thinking("hm\n</think>\nb"), Some("b"));
+        assert_eq!(without_thinking("Use <think>x</think> so"), Some("Use <think>x</think> so"));
+        assert_eq!(without_thinking("```\n</think>\n```"), Some("```\n</think>\n```"));
+    }
+
+    #[test]
+    fn what_is_shown_of_a_growing_text_never_shrinks() {
+        let mut reader = Reader::default();
+        let mut shown = String::new();
+        for piece in [" ", "<th", "ink>", "no ", "</thi", "nk>", "\n\nyes", " sir"] {
+            reader.text.push_str(piece);
+            let visible = reader.visible_text();
+            assert!(visible.starts_with(&shown), "{visible:?} after {shown:?}");
+            shown = visible.to_owned();
+        }
+        assert_eq!(shown, "yes sir");
+    }
+
+    #[test]
+    fn usage_is_replaced_saturated_and_found_where_servers_put_it() {
+        let reply = read(&[
+            r#"{"choices":[{"delta":{"content":"x"}}],"usage":{"prompt_tokens":5,"completion_tokens":1}}"#,
+            r#"{"choices":[{"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":10,"completion_tokens":"7","prompt_tokens_details":{"cached_tokens":30}}}]}"#,
+            "[DONE]",
+        ])
+        .unwrap();
+        assert_eq!(reply.usage, Usage { input: 0, cache_write: 0, cache_read: 30, output: 7 });
+    }
+
+    #[test]
+    fn reasoning_goes_back_under_the_name_it_came_by() {
+        let reply = read(&[
+            &delta(r#"{"reasoning_content":"th","reasoning":"th"}"#),
+            &delta(r#"{"reasoning_content":"ink"}"#),
+            &delta(r#"{"tool_calls":[{"index":0,"id":"a","function":{"name":"Read","arguments":"{}"}}]}"#),
+            "[DONE]",
+        ])
+        .unwrap();
+        let message = Message { role: Role::Assistant, parts: reply.parts, origin: None };
+        let settings = settings(Host::Other, "m");
+        assert_eq!(
+            assistant(&settings, &message, true),
+            r#"{"role":"assistant","content":null,"reasoning_content":"think","tool_calls":[{"id":"a","type":"function","function":{"name":"Read","arguments":"{}"}}]}"#
+        );
+        assert_eq!(
+            assistant(&settings, &message, false),
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"Read","arguments":"{}"}}]}"#
+        );
+    }
+
+    #[test]
+    fn deepseek_gets_reasoning_with_every_call_even_an_empty_one() {
+        let part = Part::Call(Call {
+            id: "a".into(),
+            name: "Read".into(),
+            arguments: "{}".into(),
+            refusal: None,
+            extra: Some(r#""extra_content":{"google":{"thought_signature":"s"}}"#.into()),
+        });
+        let message = Message { role: Role::Assistant, parts: vec![part], origin: None };
+        assert_eq!(
+            assistant(&settings(Host::DeepSeek, "m"), &message, true),
+            r#"{"role":"assistant","content":null,"reasoning_content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"Read","arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}]}"#
+        );
+    }
+
+    #[test]
+    fn openrouters_reasoning_details_are_joined_by_index_and_keep_their_order() {
+        let reply = read(&[
+            &delta(
+                r#"{"reasoning_details":[{"type":"reasoning.text","text":"a","index":0,"signature":null}]}"#,
+            ),
+            &delta(
+                r#"{"reasoning_details":[{"type":"reasoning.text","text":"b","index":0,"signature":"s"}]}"#,
+            ),
+            &delta(r#"{"reasoning_details":[{"type":"reasoning.encrypted","data":"z","index":1}]}"#),
+            &delta(r#"{"content":"done"}"#),
+            "[DONE]",
+        ])
+        .unwrap();
+        assert_eq!(
+            reply.parts[0],
+            Part::Vendor(
+                r#"{"reasoning_details":[{"type":"reasoning.text","text":"ab","index":0,"signature":"s"},{"type":"reasoning.encrypted","data":"z","index":1}]}"#
+                    .into()
+            )
+        );
+    }
+
+    #[test]
+    fn every_finish_reason_has_its_meaning() {
+        let cases = [
+            ("stop", Ok(Stop::Finished)),
+            ("tool_calls", Ok(Stop::Finished)),
+            ("length", Ok(Stop::Cut)),
+            ("model_length", Ok(Stop::WindowFull)),
+            ("content_filter", Ok(Stop::Filtered)),
+            ("MALFORMED_FUNCTION_CALL", Ok(Stop::Botched)),
+            ("error", Err(503)),
+            ("insufficient_system_resource", Err(503)),
+        ];
+        for (word, expected) in cases {
+            let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"x"}},"finish_reason":"{word}"}}]}}"#);
+            let found = match read(&[&chunk]) {
+                Ok(reply) => Ok(reply.stop),
+                Err(Fault::Api(error)) => Err(error.status),
+                Err(fault) => panic!("{fault:?}"),
+            };
+            assert_eq!(found, expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn mistral_gets_short_ids_and_a_word_between_results_and_the_user() {
+        let settings = settings(Host::Mistral, "m");
+        let message = Message {
+            role: Role::User,
+            parts: vec![
+                Part::Result(CallResult { call_id: "call_1".into(), text: "x".into(), is_error: true }),
+                Part::Text("go on".into()),
+            ],
+            origin: None,
+        };
+        let (text, mark) = user(&settings, &message);
+        let id = hashed_id("call_1", ALPHANUMERIC, 9);
+        assert_eq!(mark, None);
+        assert_eq!(
+            text,
+            format!(
+                r#"{{"role":"tool","tool_call_id":"{id}","content":"Error: x"}},{{"role":"assistant","content":"Understood."}},{{"role":"user","content":"go on"}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn moonshots_ids_return_as_they_came_and_long_ones_are_shortened_elsewhere() {
+        let long = "functions.Read:3".repeat(4);
+        assert_eq!(legal_id(&settings(Host::Moonshot, "m"), &long), long);
+        let short = legal_id(&settings(Host::Other, "m"), &long);
+        assert!(short.len() <= 40 && short != legal_id(&settings(Host::Other, "m"), &format!("{long}x")));
+    }
+
+    #[test]
+    fn the_output_limit_goes_by_the_name_the_host_knows() {
+        assert!(head(&settings(Host::OpenAi, "m")).contains(r#""max_completion_tokens":9"#));
+        let mut other = settings(Host::Other, "m");
+        assert!(head(&other).contains(r#""max_tokens":9"#));
+        other.learnt.other_limit_name = true;
+        assert!(head(&other).contains(r#""max_completion_tokens":9"#));
+    }
+
+    #[test]
+    fn claude_through_openrouter_gets_cache_marks_on_parts() {
+        let settings = settings(Host::OpenRouter, "anthropic/claude-haiku-4.5");
+        assert!(head(&settings).ends_with(
+            r#""messages":[{"role":"system","content":[{"type":"text","text":"be brief","cache_control":{"type":"ephemeral"}}]}"#
+        ));
+        let message = Message { role: Role::User, parts: vec![Part::Text("hi".into())], origin: None };
+        let (text, at) = user(&settings, &message);
+        let (before, after) = text.split_at(at.unwrap());
+        assert_eq!(before, r#"{"role":"user","content":[{"type":"text","text":"hi""#);
+        assert_eq!(after, "}]}");
+    }
+
+    /// Each fragment was looked for among all items: this took most of a minute.
+    #[test]
+    fn twenty_thousand_items_of_reasoning_are_joined_in_one_pass() {
+        let mut reader = Reader::default();
+        for text in ["a", "b"] {
+            for index in 0..20_000 {
+                reader.take_detail(&json!({"type": "reasoning.text", "text": text, "index": index}));
+            }
+        }
+        assert_eq!(reader.details.len(), 20_000);
+        assert_eq!(reader.details[19_999], json!({"type": "reasoning.text", "text": "ab", "index": 19_999}));
+    }
+
+    #[test]
+    fn items_of_reasoning_with_another_type_or_without_an_index_are_not_joined() {
+        let mut reader = Reader::default();
+        let items = [
+            json!({"type": "reasoning.text", "text": "a", "index": 0}),
+            json!({"type": "reasoning.summary", "summary": "b", "index": 0}),
+            json!({"type": "reasoning.text", "text": "c"}),
+            json!({"type": "reasoning.text", "text": "d", "index": null}),
+            json!("e"),
+        ];
+        for item in &items {
+            reader.take_detail(item);
+        }
+        assert_eq!(reader.details, items);
+    }
+
+    /// The texts of all choices were mixed into one.
+    #[test]
+    fn of_several_choices_the_one_numbered_0_is_read() {
+        let reply = read(&[
+            r#"{"choices":[{"index":1,"delta":{"content":"no"},"finish_reason":"length"}]}"#,
+            r#"{"choices":[{"index":1,"delta":{"content":"no"}},{"index":0,"delta":{"content":"y"}}]}"#,
+            r#"{"choices":[{"delta":{"content":"es"}}]}"#,
+            r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#,
+            r#"{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}"#,
+            "[DONE]",
+        ])
+        .unwrap();
+        assert_eq!((reply.parts, reply.stop), (vec![Part::Text("yes".into())], Stop::Finished));
+    }
+
+    /// It was taken for a reply without content, and asked for again.
+    #[test]
+    fn an_error_object_inside_a_success_is_an_error() {
+        let text = r#"{"object":"error","message":"m","code":400}"#;
+        let of_document = Reader::default().document(text);
+        for fault in [of_document, read(&[text]).map(|_| ())] {
+            let Err(Fault::Api(error)) = fault else { panic!("{fault:?}") };
+            assert_eq!((error.status, error.message.as_str()), (400, "m"));
+        }
+    }
+
+    #[test]
+    fn counts_that_overflow_are_saturated() {
+        let most = u64::MAX;
+        let usage = format!(
+            r#"{{"prompt_tokens":{most},"completion_tokens":1e30,"prompt_tokens_details":{{"cached_tokens":{most},"cache_write_tokens":{most}}}}}"#
+        );
+        let reply =
+            read(&[&format!(r#"{{"choices":[{{"delta":{{}}}}],"usage":{usage}}}"#), "[DONE]"]).unwrap();
+        assert_eq!(reply.usage, Usage { input: 0, cache_write: most, cache_read: most, output: most });
+    }
+}

@@ -1,0 +1,361 @@
+//! Where the tools that write or run something live: two processes below cotter.
+//!
+//! cotter (this handle) starts the supervisor, the supervisor the worker. Requests go down one pipe
+//! and answers come up another, one line each, with the same number before both. Whichever of the three dies, another one ends
+//! whatever is left: nothing that a tool started outlives cotter.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::PollFlags;
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
+use rustix::rand::GetRandomFlags;
+
+use process::{Kept, Watched};
+
+pub mod process;
+mod supervisor;
+mod worker;
+
+pub use process::{SUPERVISOR, WORKER};
+pub use supervisor::supervisor;
+pub use worker::worker;
+
+/// The reason where the time is over.
+const LATE: &str = "did not answer in time";
+/// The longest answer taken from the worker, which a tool may have taken over.
+const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
+/// How long both processes may take to start.
+const START: Duration = Duration::from_secs(60);
+/// How long the supervisor may take to end everything before cotter does it itself.
+const ORDERLY_END: Duration = Duration::from_secs(10);
+
+/// What the worker is given.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The folder it works in.
+    pub workspace: PathBuf,
+    /// Its environment, to which only `TMPDIR` is added.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The folder in which its private temporary folder is made, such as `/tmp`.
+    pub temp_parent: PathBuf,
+}
+
+/// The running worker. Dropping it ends the worker and everything that tools have started.
+#[derive(Debug)]
+pub struct Worker {
+    temp_folder: PathBuf,
+    /// None once the worker is gone.
+    running: Option<Running>,
+}
+
+#[derive(Debug)]
+struct Running {
+    supervisor: Watched,
+    requests: ChildStdin,
+    answers: ChildStdout,
+    /// The number of the last request. A tool can write to the answer pipe through /proc: without
+    /// numbers each later call would be given the answer to the one before it.
+    number: u64,
+    /// What was read from `answers` beyond the last line handed out.
+    received: Vec<u8>,
+}
+
+impl Worker {
+    /// Starts supervisor and worker and returns once the worker is ready.
+    ///
+    /// cotter must have no other children: when the worker is gone, all of them are ended.
+    ///
+    /// Errors: why no process could be started.
+    pub fn start(setup: &Setup) -> Result<Worker, String> {
+        // Should the supervisor be killed, what ran below it comes to cotter instead of init.
+        set_child_subreaper(Some(getpid()))
+            .map_err(|error| format!("cannot become the reaper of tool processes: {error}"))?;
+        // The real path: what a tool prints of the folder it is in must be known again.
+        let temp_parent = fs::canonicalize(&setup.temp_parent).unwrap_or_else(|_| setup.temp_parent.clone());
+        let running = Running::start(setup, &temp_parent)?;
+        let mut worker = Worker { temp_folder: PathBuf::new(), running: Some(running) };
+        let deadline = Instant::now() + START;
+        let name = worker.line(deadline).and_then(|line| announced(&line, "temporary folder"))?;
+        // The name comes from the supervisor, before anything hostile runs.
+        worker.temp_folder = temp_parent.join(name);
+        worker.line(deadline).and_then(|line| announced(&line, "ready"))?;
+        Ok(worker)
+    }
+
+    /// Hands a request to the worker, one JSON text without a newline, and returns its answer, which may
+    /// take until `limit` is over.
+    ///
+    /// Errors: the worker is gone, what it had started has been ended, and the text says why.
+    pub fn call(&mut self, request: &str, limit: Duration) -> Result<String, String> {
+        let Some(running) = &mut self.running else {
+            return Err("the process that runs tools is gone".to_owned());
+        };
+        running.call(request, limit).map_err(|reason| self.gone(&reason))
+    }
+
+    /// The private temporary folder, `TMPDIR` of all tools.
+    pub fn temp_folder(&self) -> &Path {
+        &self.temp_folder
+    }
+
+    fn line(&mut self, deadline: Instant) -> Result<String, String> {
+        let line = match &mut self.running {
+            Some(running) => running.line(deadline),
+            None => Err("is gone"),
+        };
+        line.map_err(|reason| self.gone(reason))
+    }
+
+    /// Ends everything and says what happened.
+    fn gone(&mut self, reason: &str) -> String {
+        self.end();
+        format!("the process that runs tools {reason}; everything it had started has been ended")
+    }
+
+    fn end(&mut self) {
+        let Some(running) = self.running.take() else { return };
+        running.end();
+        // The supervisor removes its folder unless it was killed.
+        if self.temp_folder.exists() {
+            remove_folder(&self.temp_folder);
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Running {
+    fn start(setup: &Setup, temp_parent: &Path) -> Result<Running, String> {
+        let mut child = process::start_again(SUPERVISOR)?
+            .arg(getpid().to_string())
+            .arg(temp_parent)
+            .env_clear()
+            .envs(setup.environment.iter().map(|(name, value)| (name, value)))
+            .current_dir(&setup.workspace)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|error| {
+                format!("cannot start a process for tools in '{}': {error}", setup.workspace.display())
+            })?;
+        Running::of(&mut child).map_err(|error| format!("cannot talk to the process for tools: {error}"))
+    }
+
+    fn of(child: &mut Child) -> io::Result<Running> {
+        let requests = child.stdin.take().expect("stdin was asked to be a pipe");
+        rustix::io::ioctl_fionbio(&requests, true)?;
+        // A tool is not to guess the number of a call to come. A machine that has no chance to offer yet
+        // is no reason to fail: it starts from 0.
+        let mut number = [0; 8];
+        let _ = rustix::rand::getrandom(&mut number, GetRandomFlags::NONBLOCK);
+        Ok(Running {
+            supervisor: Watched::new(Pid::from_child(child)),
+            requests,
+            answers: child.stdout.take().expect("stdout was asked to be a pipe"),
+            number: u64::from_ne_bytes(number),
+            received: Vec::new(),
+        })
+    }
+
+    /// The answer to a request; a reason completes "the process that runs tools …".
+    fn call(&mut self, request: &str, limit: Duration) -> Result<String, String> {
+        let deadline = Instant::now() + limit;
+        self.number = self.number.wrapping_add(1);
+        let late = |reason| match reason {
+            LATE => format!("did not answer within {} s", limit.as_secs_f64()),
+            reason => reason.to_owned(),
+        };
+        self.send(format!("{} {request}\n", self.number).as_bytes(), deadline).map_err(late)?;
+        let line = self.line(deadline).map_err(late)?;
+        match line.split_once(' ') {
+            Some((number, answer)) if number == self.number.to_string() => Ok(answer.to_owned()),
+            _ => Err("sent an answer that is not to this call".to_owned()),
+        }
+    }
+
+    /// Writes to the request pipe, which takes no more than 64 KiB before the worker reads.
+    fn send(&mut self, mut line: &[u8], deadline: Instant) -> Result<(), &'static str> {
+        while !line.is_empty() {
+            match self.requests.write(line) {
+                Ok(length) => line = &line[length..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.supervisor.has_ended() {
+                        return Err("ended before the call reached it");
+                    }
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(LATE);
+                    }
+                    let room = (self.requests.as_fd(), PollFlags::OUT);
+                    process::wait_for(Some(room), &[&self.supervisor], Some(left));
+                }
+                Err(_) => return Err("ended before the call reached it"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line of the answer pipe; a reason completes "the process that runs tools …".
+    fn line(&mut self, deadline: Instant) -> Result<String, &'static str> {
+        let mut searched = 0;
+        let mut buffer = [0; 64 * 1024];
+        loop {
+            if let Some(length) = self.received[searched..].iter().position(|byte| *byte == b'\n') {
+                let rest = self.received.split_off(searched + length + 1);
+                let mut line = std::mem::replace(&mut self.received, rest);
+                line.pop();
+                return String::from_utf8(line).map_err(|_| "sent an answer that is not UTF-8");
+            }
+            searched = self.received.len();
+            if searched > MAX_ANSWER_BYTES {
+                return Err("sent an answer of more than 64 MiB");
+            }
+            // The end of the pipe alone is not waited for: a tool may have opened its writing end
+            // through /proc and still hold it when the supervisor is gone.
+            let left = deadline.saturating_duration_since(Instant::now());
+            process::wait_for(Some((self.answers.as_fd(), PollFlags::IN)), &[&self.supervisor], Some(left));
+            if !process::readable(self.answers.as_fd(), Duration::ZERO) {
+                if self.supervisor.has_ended() {
+                    // The same words as at the end of the pipe: which of the two is seen first differs
+                    // from run to run, and equal work gives equal bytes.
+                    return Err("ended");
+                }
+                if left.is_zero() {
+                    return Err(LATE);
+                }
+                continue;
+            }
+            match self.answers.read(&mut buffer) {
+                Ok(0) => return Err("ended"),
+                Ok(length) => self.received.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return Err("can no longer be read from"),
+            }
+        }
+    }
+
+    /// Closes the request pipe, at which the supervisor ends everything, and waits for that. What is
+    /// left, because it was killed or stopped by a tool, is ended here.
+    fn end(self) {
+        drop(self.requests);
+        let asked = Instant::now();
+        let mut children_left = true;
+        let mut supervisor_left = true;
+        while supervisor_left && children_left && asked.elapsed() < ORDERLY_END {
+            let reaped = process::reap(process::REAPED_AT_ONCE, |pid, _| {
+                supervisor_left &= pid != self.supervisor.pid
+            });
+            children_left = reaped.children_left;
+            if supervisor_left && children_left {
+                process::wait_for(None, &[&self.supervisor], Some(ORDERLY_END));
+            }
+        }
+        if supervisor_left && children_left {
+            let _ = kill_process(self.supervisor.pid, Signal::KILL);
+        }
+        process::end_descendants(&Kept::nothing(), |_, _| {});
+    }
+}
+
+/// The rest of a start-up line that begins with `word`.
+fn announced(line: &str, word: &str) -> Result<String, String> {
+    match line.strip_prefix(word) {
+        Some(rest) => Ok(rest.trim_start().to_owned()),
+        None => Err(line.to_owned()),
+    }
+}
+
+/// Removes a folder and all that is in it. Called when nothing that could write to it runs any more.
+fn remove_folder(folder: &Path) {
+    if fs::remove_dir_all(folder).is_err() {
+        // Some programs (Go's module cache) leave folders that even their owner may not change.
+        make_folders_writable(folder);
+        // What remains now cannot be helped, and nobody is left to tell: stderr is closed here.
+        let _ = fs::remove_dir_all(folder);
+    }
+}
+
+fn make_folders_writable(folder: &Path) {
+    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            make_folders_writable(&entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A program in the place of the supervisor.
+    fn running(script: &str) -> (Child, Running) {
+        let mut command = Command::new("sh");
+        let command = command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let running = Running::of(&mut child).unwrap();
+        (child, running)
+    }
+
+    fn answer(script: &str, request: &str, limit: Duration) -> Result<String, String> {
+        let (mut child, mut running) = running(script);
+        let answer = running.call(request, limit);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        answer
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn an_answer_is_the_rest_of_the_line_with_the_number_of_its_request() {
+        let echo = "read -r line; echo \"$line\"; exec sleep 60";
+        assert_eq!(answer(echo, "{\"a\": 1}", LONG), Ok("{\"a\": 1}".to_owned()));
+        for forged in ["{}", "7 {}", " {}", ""] {
+            let script = format!("read -r line; echo '{forged}'; echo \"$line\"; exec sleep 60");
+            let error = "sent an answer that is not to this call".to_owned();
+            assert_eq!(answer(&script, "{}", LONG), Err(error), "{forged:?}");
+        }
+    }
+
+    #[test]
+    fn what_never_answers_is_not_waited_for_longer_than_the_limit() {
+        let limit = Duration::from_millis(20);
+        let error = Err("did not answer within 0.02 s".to_owned());
+        assert_eq!(answer("exec sleep 60", "{}", limit), error);
+        // Nor what never takes all of the request.
+        assert_eq!(answer("exec sleep 60", &"x".repeat(1 << 20), limit), error);
+        // Half an answer does not count.
+        assert_eq!(answer("printf 12; exec sleep 60", "{}", limit), error);
+    }
+
+    #[test]
+    fn a_request_of_any_length_arrives() {
+        let request = "x".repeat(1 << 20);
+        // It takes all of the line before it answers, as the worker does.
+        let script = "line=$(head -n 1); echo \"$line\"; exec sleep 60";
+        assert!(answer(script, &request, LONG) == Ok(request), "it came otherwise");
+    }
+
+    #[test]
+    fn a_start_up_line_that_announces_nothing_is_the_reason_why_it_failed() {
+        assert_eq!(announced("temporary folder cotter-7-0", "temporary folder"), Ok("cotter-7-0".to_owned()));
+        assert_eq!(announced("ready", "ready"), Ok(String::new()));
+        assert_eq!(announced("cannot x", "ready"), Err("cannot x".to_owned()));
+    }
+}

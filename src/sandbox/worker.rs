@@ -1,0 +1,82 @@
+//! The process that runs Write, Edit, Bash and executables: it reads one request a line, runs it
+//! and writes one answer a line, with the request's number, until there are no more.
+//!
+//! It dies with the supervisor. What its tools leave behind becomes its children.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::event::PollFlags;
+use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
+
+use super::process;
+use crate::tools::bash::Background;
+
+/// How often the processes that earlier calls left running are attended to, if there are any.
+const ROUND: Duration = Duration::from_millis(100);
+
+/// The worker's whole life. Its argument: the supervisor's process number. `execute` turns a request
+/// into an answer, each one JSON text without a newline; [`Background`] is what calls leave running.
+pub fn worker(arguments: &[OsString], execute: fn(&str, &mut Background) -> String) -> ExitCode {
+    match prepare(arguments).and_then(|pipes| serve(pipes, execute)) {
+        Ok(()) => ExitCode::SUCCESS,
+        // The supervisor and cotter notice the end; there is nobody else to tell.
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+struct Pipes {
+    requests: BufReader<File>,
+    answers: File,
+}
+
+fn prepare(arguments: &[OsString]) -> io::Result<Pipes> {
+    let supervisor = arguments.first().and_then(|number| number.to_str()).and_then(process::process_number);
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    // Had the supervisor died before the line above, nothing would end this process.
+    if supervisor.is_none() || getppid() != supervisor {
+        return Err(io::Error::other("not started by the supervisor"));
+    }
+    set_child_subreaper(Some(getpid()))?;
+    let pipes = take_pipes()?;
+    // Restrictions that hold for the worker and its tools (capabilities, Landlock, seccomp) belong
+    // here; if one cannot be had, its reason is the first line of the answer pipe instead of "ready".
+    Ok(pipes)
+}
+
+/// Moves the pipes away from descriptors 0 and 1, which tools would inherit.
+fn take_pipes() -> io::Result<Pipes> {
+    let requests = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(Pipes { requests: BufReader::new(requests), answers })
+}
+
+fn serve(mut pipes: Pipes, execute: fn(&str, &mut Background) -> String) -> io::Result<()> {
+    let mut background = Background::default();
+    pipes.answers.write_all(b"ready\n")?;
+    while let Some(request) = next_request(&mut pipes.requests, &mut background)? {
+        let (number, request) = request.split_once(' ').unwrap_or_default();
+        let answer = execute(request, &mut background);
+        pipes.answers.write_all(format!("{number} {answer}\n").as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The next line, or none at the end. Meanwhile orphans are reaped, else a program that double-forks
+/// for ever would fill the process table with zombies while cotter waits for the model.
+fn next_request(requests: &mut BufReader<File>, background: &mut Background) -> io::Result<Option<String>> {
+    // There is one answer to each request, so nothing of the next one is in the buffer yet.
+    while background.attend() && !process::readable(requests.get_ref().as_fd(), Duration::ZERO) {
+        process::wait_for(Some((requests.get_ref().as_fd(), PollFlags::IN)), &[], Some(ROUND));
+    }
+    let mut line = String::new();
+    requests.read_line(&mut line)?;
+    Ok(line.strip_suffix('\n').map(str::to_owned))
+}

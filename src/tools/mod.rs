@@ -1,0 +1,166 @@
+//! The tools: what each is called, what it takes, and the one `match` that runs it.
+//!
+//! A failure in here is text for the model ([`Outcome::error`]), never the end of the run.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+pub mod arguments;
+pub mod bash;
+pub mod datetime;
+pub mod edit;
+pub mod nearest;
+pub mod rates;
+pub mod read;
+pub mod toolbox;
+pub mod truncate;
+pub mod write;
+
+/// What a tool is called, what the model is told of it, and the JSON Schema of its arguments.
+pub struct Spec {
+    /// The name the model calls it by.
+    pub name: &'static str,
+    /// Prose for the model.
+    pub description: &'static str,
+    /// A JSON Schema object, as compact JSON text.
+    pub schema: &'static str,
+}
+
+/// Every tool there is, in the order in which they are offered.
+pub fn all() -> &'static [Spec] {
+    const ALL: &[Spec] =
+        &[read::SPEC, write::SPEC, edit::SPEC, bash::SPEC, datetime::NOW, datetime::ADD, rates::SPEC];
+    ALL
+}
+
+/// Whether a tool writes or runs something, and so belongs into the worker.
+pub fn belongs_to_worker(name: &str) -> bool {
+    matches!(name, "Write" | "Edit" | "Bash")
+}
+
+/// What a call came to, as the model reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// The text of the result.
+    pub text: String,
+    /// Whether the text says why the call failed.
+    pub is_error: bool,
+}
+
+impl Outcome {
+    /// A result of a call that did what was asked.
+    pub fn ok(text: impl Into<String>) -> Outcome {
+        Outcome { text: text.into(), is_error: false }
+    }
+
+    /// A result that says why the call failed and what to do about it.
+    pub fn error(text: impl Into<String>) -> Outcome {
+        Outcome { text: text.into(), is_error: true }
+    }
+}
+
+/// Where tools work: relative paths start at `root`, and results name paths below it relatively.
+#[derive(Debug, Clone)]
+pub struct Workspace {
+    /// The absolute path of the current folder.
+    pub root: PathBuf,
+}
+
+impl Workspace {
+    /// The file that a call's `path` names: absolute as given, relative to the workspace otherwise.
+    pub fn resolve(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// How a path is written in a result: relative to the workspace where it lies inside it, so that
+    /// equal work gives equal bytes in any folder.
+    pub fn display(&self, path: &Path) -> String {
+        match path.strip_prefix(&self.root) {
+            Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
+            Ok(inside) => inside.display().to_string(),
+            Err(_) => path.display().to_string(),
+        }
+    }
+}
+
+/// The arguments of a call: a JSON object that parsed.
+pub type Arguments = Map<String, Value>;
+
+/// What tools may use beside their arguments.
+pub struct Surroundings<'a> {
+    /// Where they work.
+    pub workspace: &'a Workspace,
+    /// What the clock shows.
+    pub now: jiff::Timestamp,
+    /// The shell for Bash.
+    pub shell: &'a Path,
+    /// What earlier calls of Bash left running; only the worker has any.
+    pub background: &'a mut bash::Background,
+    /// Where exchange rates come from.
+    pub rates_url: &'a str,
+    /// Fetches a URL: its status and body, or why there is no answer.
+    pub fetch: &'a mut dyn FnMut(&str) -> rates::Fetched,
+}
+
+/// Runs a call by the tool's name.
+pub fn execute(name: &str, arguments: &Arguments, surroundings: &mut Surroundings) -> Outcome {
+    match name {
+        "Read" => read::run(arguments, surroundings.workspace),
+        "Write" => write::run(arguments, surroundings.workspace),
+        "Edit" => edit::run(arguments, surroundings.workspace),
+        "Bash" => bash::run(arguments, surroundings.workspace, surroundings.shell, surroundings.background),
+        "get_current_datetime" => datetime::run_now(arguments, surroundings.now),
+        "add_duration_to_datetime" => datetime::run_add(arguments),
+        "get_exchange_rate" => rates::run(arguments, surroundings.rates_url, surroundings.fetch),
+        _ => Outcome::error(format!("there is no tool \"{name}\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gemini and others refuse schemas that say more, such as `additionalProperties` or `format`.
+    #[test]
+    fn schemas_keep_to_what_every_server_takes() {
+        const MEMBERS: &[&str] =
+            &["type", "properties", "required", "items", "enum", "description", "minimum", "maximum"];
+        fn check(schema: &Value, place: &str) {
+            for (name, value) in schema.as_object().unwrap() {
+                assert!(MEMBERS.contains(&name.as_str()), "{place} has {name}");
+                if name == "properties" {
+                    for (property, inner) in value.as_object().unwrap() {
+                        check(inner, &format!("{place}.{property}"));
+                    }
+                }
+            }
+        }
+        for spec in all() {
+            let schema: Value = serde_json::from_str(spec.schema).unwrap();
+            assert_eq!(schema["type"], "object", "{}", spec.name);
+            check(&schema, spec.name);
+        }
+    }
+
+    #[test]
+    fn names_fit_both_apis_and_are_unique() {
+        let mut names: Vec<&str> = all().iter().map(|spec| spec.name).collect();
+        for name in &names {
+            let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+            assert!(name.bytes().all(legal) && (1..=64).contains(&name.len()), "{name}");
+        }
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all().len());
+    }
+
+    /// About four bytes make a token; 3,000 tokens are the budget for the system prompt and all tools.
+    #[test]
+    fn prompt_and_tools_stay_small() {
+        let tools: usize =
+            all().iter().map(|spec| spec.name.len() + spec.description.len() + spec.schema.len()).sum();
+        let bytes = tools + include_str!("../prompt.md").len();
+        assert!(bytes < 12_000, "{bytes} bytes");
+    }
+}

@@ -1,0 +1,1005 @@
+//! `Read`: a window on a text file, and how any tool of ours opens a file to read it.
+//!
+//! Files are streamed: memory is bounded by the window, whatever the size of the file or of its lines.
+//! Nothing here blocks on a FIFO, touches a device, or reads procfs, where other processes' keys are.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Write};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::{Dir, FileType, OFlags};
+
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest};
+
+/// What the model is told of `Read`.
+pub const SPEC: Spec = Spec {
+    name: "Read",
+    description: "Returns the text of a file as it is, without line numbers: at most 2000 lines or 50000 bytes, \
+        and 2000 bytes of a line. What was left out, and the call that continues, is said in brackets at the end.",
+    schema: r#"{"type":"object","properties":{"file_path":{"type":"string","description":"absolute or relative to the workspace"},"offset":{"type":"integer","description":"first line, counted from 1"},"limit":{"type":"integer","description":"number of lines"}},"required":["file_path"]}"#,
+};
+
+const DEFAULT_LINES: u64 = 2000;
+const MAX_BYTES: usize = 50_000;
+const MAX_LINE_BYTES: usize = 2000;
+/// After this much of a file was looked at for one window, the window ends with the line at hand:
+/// only lines of immense length lead there.
+const MAX_SCANNED_BYTES: u64 = 16 << 20;
+/// How far into a file the first line asked for is looked for: behind that a hole of any size may lie.
+const MAX_SKIPPED_BYTES: u64 = 1 << 30;
+/// A NUL in the first bytes of a file is what tells binary from text.
+const SNIFFED_BYTES: u64 = 8192;
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Runs `Read`.
+pub fn run(arguments: &Arguments, workspace: &Workspace) -> Outcome {
+    match show(arguments, workspace) {
+        Ok(text) => Outcome::ok(text),
+        Err(problem) => Outcome::error(problem),
+    }
+}
+
+/// Why [`copy_raw`] did not copy.
+#[derive(Debug)]
+pub enum RawError {
+    /// The file cannot be read; the text is what `Read` answers.
+    Refused(String),
+    /// The output cannot be written.
+    Output(io::Error),
+}
+
+/// Copies the bytes that a call of `Read` asks for to `out` and adds nothing: the whole file, or the
+/// lines asked for. What `Read` refuses is refused.
+pub fn copy_raw(arguments: &Arguments, workspace: &Workspace, out: &mut dyn Write) -> Result<(), RawError> {
+    let request = Request::read(arguments).map_err(RawError::Refused)?;
+    let text = Text::open(request.file_path, workspace).map_err(RawError::Refused)?;
+    let (name, mut newlines) = (text.name, Newlines::of(text.encoding));
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, text.bytes);
+    let raw_error = |trouble| match trouble {
+        Trouble::Reading(error) => RawError::Refused(cannot_read(&name, &error)),
+        Trouble::Writing(error) => RawError::Output(error),
+        Trouble::TooFar => RawError::Refused(too_far(&name, request.offset)),
+    };
+    let skipped =
+        pass_lines(&mut reader, request.offset - 1, MAX_SKIPPED_BYTES, &mut newlines, &mut io::sink())
+            .map_err(raw_error)?;
+    let rest = reader.fill_buf().map_err(|error| RawError::Refused(cannot_read(&name, &error)))?;
+    if rest.is_empty() && request.offset > 1 {
+        return Err(RawError::Refused(past_end(&name, request.offset, skipped)));
+    }
+    let lines = request.limit.unwrap_or(u64::MAX);
+    pass_lines(&mut reader, lines, u64::MAX, &mut newlines, out).map_err(raw_error)?;
+    Ok(())
+}
+
+/// Opens the regular file at `path` to read it, or says why not, naming what there is instead.
+pub fn open(path: &Path, workspace: &Workspace) -> Result<(File, Metadata), String> {
+    let name = workspace.display(path);
+    let metadata = fs::metadata(path).map_err(|error| not_opened(path, workspace, &error))?;
+    // Asked before opening, since opening a device can set it going; asked again of what was opened,
+    // since another file may have taken the name.
+    refuse_special(&name, &metadata)?;
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits() as i32)
+        .open(path)
+        .map_err(|error| not_opened(path, workspace, &error))?;
+    if is_procfs(&file).map_err(|error| cannot_read(&name, &error))? {
+        return Err(format!("{name} is on procfs, which is not read: it shows other processes' secrets"));
+    }
+    let metadata = file.metadata().map_err(|error| cannot_read(&name, &error))?;
+    refuse_special(&name, &metadata)?;
+    if metadata.is_dir() {
+        return Err(describe_directory(&name, &file));
+    }
+    Ok((file, metadata))
+}
+
+/// Whether an open file lies on procfs. The descriptor is asked, because paths lead there in many ways.
+pub fn is_procfs(file: &File) -> io::Result<bool> {
+    Ok(rustix::fs::fstatfs(file)?.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+/// What a path leads to, as far as reading and writing files goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Directory,
+    /// Something that is never opened, in words.
+    Special(&'static str),
+}
+
+/// Tells what `metadata` is of.
+pub fn kind(metadata: &Metadata) -> Kind {
+    let kind = metadata.file_type();
+    match () {
+        () if kind.is_file() => Kind::File,
+        () if kind.is_dir() => Kind::Directory,
+        () if kind.is_fifo() => Kind::Special("a FIFO"),
+        () if kind.is_socket() => Kind::Special("a socket"),
+        () => Kind::Special("a device"),
+    }
+}
+
+fn refuse_special(name: &str, metadata: &Metadata) -> Result<(), String> {
+    match kind(metadata) {
+        Kind::File | Kind::Directory => Ok(()),
+        Kind::Special(kind) => Err(format!("{name} is {kind}, not a file")),
+    }
+}
+
+fn cannot_read(name: &str, error: &io::Error) -> String {
+    format!("cannot read {name}: {error}")
+}
+
+fn past_end(name: &str, offset: u64, lines: u64) -> String {
+    format!("offset {offset} is past the end: {name} has {lines} line{}", if lines == 1 { "" } else { "s" })
+}
+
+fn too_far(name: &str, offset: u64) -> String {
+    format!(
+        "line {offset} of {name} does not begin within its first {MAX_SKIPPED_BYTES} bytes, and Read looks no \
+         further; give a smaller offset, or use sed or tail -c if you can run a command"
+    )
+}
+
+/// The error for a path that could not be opened, with what might have been meant.
+fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> String {
+    let name = workspace.display(path);
+    if error.kind() != ErrorKind::NotFound {
+        return cannot_read(&name, error);
+    }
+    if let Ok(target) = fs::read_link(path) {
+        let target = workspace.display(&target);
+        return format!("{name} is a symbolic link to {target}, which does not exist");
+    }
+    let (folder, wanted) = match (path.parent(), path.file_name()) {
+        (Some(folder), Some(wanted)) => (folder, wanted.to_string_lossy()),
+        _ => return format!("there is no file {name}"),
+    };
+    let shown_folder = workspace.display(folder);
+    let names = match File::open(folder).and_then(|folder| list(&folder, usize::MAX)) {
+        Ok(names) => names,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return format!("there is no file {name}: there is no folder {shown_folder}");
+        }
+        Err(_) => return format!("there is no file {name}"),
+    };
+    let near = nearest::names(&wanted, names.first.iter().map(String::as_str));
+    match near.is_empty() {
+        true => format!("there is no file {name}, and no name like it in {shown_folder}"),
+        false => {
+            format!("there is no file {name}; the nearest names in {shown_folder} are: {}", near.join(", "))
+        }
+    }
+}
+
+fn describe_directory(name: &str, directory: &File) -> String {
+    let mut text = format!("{name} is a directory, not a file");
+    match list(directory, SHOWN_NAMES) {
+        Err(error) => write!(text, "; it cannot be listed: {error}"),
+        Ok(Names { count: 0, .. }) => write!(text, "; it is empty"),
+        Ok(names) => {
+            let more = names.count - names.first.len();
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            write!(text, "; it holds: {}{rest}", names.first.join(", "))
+        }
+    }
+    .expect("a string takes any text");
+    text
+}
+
+/// How many names the error for a directory shows.
+const SHOWN_NAMES: usize = 20;
+/// More names than this are not looked at, in any folder.
+const MAX_NAMES: usize = 10_000;
+
+/// The names in a folder.
+struct Names {
+    /// The first ones in sorted order, folders with a slash at their end.
+    first: Vec<String>,
+    /// How many there are.
+    count: usize,
+}
+
+fn list(folder: &File, wanted: usize) -> io::Result<Names> {
+    if is_procfs(folder)? {
+        return Err(io::Error::new(ErrorKind::Unsupported, "it is on procfs"));
+    }
+    let mut first = Vec::new();
+    for entry in Dir::read_from(folder)?.take(MAX_NAMES) {
+        let entry = entry?;
+        let mut name = OsString::from_vec(entry.file_name().to_bytes().to_vec()).display().to_string();
+        if name == "." || name == ".." {
+            continue;
+        }
+        if name.contains(char::is_control) {
+            name = format!("{name:?}");
+        }
+        if entry.file_type() == FileType::Directory {
+            name.push('/');
+        }
+        first.push(name);
+    }
+    first.sort();
+    let count = first.len();
+    first.truncate(wanted);
+    Ok(Names { first, count })
+}
+
+/// What a call asks for.
+struct Request<'a> {
+    file_path: &'a str,
+    /// The first line, counted from 1.
+    offset: u64,
+    limit: Option<u64>,
+}
+
+impl Request<'_> {
+    fn read(arguments: &Arguments) -> Result<Request<'_>, String> {
+        let synonyms = [("path", "file_path"), ("file", "file_path"), ("filename", "file_path")];
+        let given = arguments::read(&SPEC, arguments, &synonyms)?;
+        let file_path = given.text("file_path")?;
+        if file_path.is_empty() {
+            return Err("file_path is empty; name the file to read".to_owned());
+        }
+        let at_least = |name: &str, least: i64| match given.optional_integer(name)? {
+            Some(number) if number < least => {
+                Err(given.complaint(&format!("counts lines from 1, so \"{name}\" cannot be {number}")))
+            }
+            number => Ok(number.map(i64::unsigned_abs)),
+        };
+        // An offset of 0 can only mean the start.
+        let offset = at_least("offset", 0)?.unwrap_or(1).max(1);
+        Ok(Request { file_path, offset, limit: at_least("limit", 1)? })
+    }
+}
+
+/// A file that was found to hold text.
+struct Text {
+    name: String,
+    encoding: Encoding,
+    bytes: io::Chain<Cursor<Vec<u8>>, File>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    Utf8,
+    Utf16 { little_endian: bool },
+}
+
+impl Text {
+    fn open(file_path: &str, workspace: &Workspace) -> Result<Text, String> {
+        let path = workspace.resolve(file_path);
+        let name = workspace.display(&path);
+        let (file, metadata) = open(&path, workspace)?;
+        let mut head = Vec::new();
+        (&file).take(SNIFFED_BYTES).read_to_end(&mut head).map_err(|error| cannot_read(&name, &error))?;
+        let encoding = match head[..] {
+            // Four bytes of UTF-32, which nobody writes, are left to be binary.
+            [0xFF, 0xFE, 0, 0, ..] => Encoding::Utf8,
+            [0xFF, 0xFE, ..] => Encoding::Utf16 { little_endian: true },
+            [0xFE, 0xFF, ..] => Encoding::Utf16 { little_endian: false },
+            _ => Encoding::Utf8,
+        };
+        if encoding == Encoding::Utf8 && head.contains(&0) {
+            return Err(format!(
+                "{name} is a binary file of {} bytes; only text can be read",
+                metadata.len()
+            ));
+        }
+        Ok(Text { name, encoding, bytes: Cursor::new(head).chain(file) })
+    }
+}
+
+fn show(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> {
+    let request = Request::read(arguments)?;
+    let text = Text::open(request.file_path, workspace)?;
+    match text.encoding {
+        Encoding::Utf8 => {
+            let reader = BufReader::with_capacity(BUFFER_BYTES, text.bytes);
+            show_utf8(reader, &request, &text.name, &[])
+        }
+        Encoding::Utf16 { little_endian } => {
+            let decoded = Utf16Decoder { bytes: text.bytes, little_endian, units: Vec::new(), odd: None };
+            let reader = BufReader::with_capacity(BUFFER_BYTES, decoded);
+            show_utf8(reader, &request, &text.name, &["decoded from UTF-16"])
+        }
+    }
+}
+
+/// The asked lines of a text, with what must be said of them in brackets at the end.
+fn show_utf8(
+    mut reader: impl BufRead,
+    request: &Request,
+    name: &str,
+    said_already: &[&str],
+) -> Result<String, String> {
+    let unreadable = |error: io::Error| cannot_read(name, &error);
+    if reader.fill_buf().map_err(unreadable)?.starts_with("\u{feff}".as_bytes()) {
+        reader.consume("\u{feff}".len());
+    }
+    let mut newlines = Newlines::of(Encoding::Utf8);
+    let skipped =
+        pass_lines(&mut reader, request.offset - 1, MAX_SKIPPED_BYTES, &mut newlines, &mut io::sink())
+            .map_err(|trouble| match trouble {
+                Trouble::Reading(error) | Trouble::Writing(error) => cannot_read(name, &error),
+                Trouble::TooFar => too_far(name, request.offset),
+            })?;
+    if reader.fill_buf().map_err(unreadable)?.is_empty() {
+        return match request.offset {
+            1 => Ok("(the file is empty)".to_owned()),
+            offset => Err(past_end(name, offset, skipped)),
+        };
+    }
+    let window = Window::fill(&mut reader, request).map_err(unreadable)?;
+    Ok(window.with_remarks(request, name, said_already))
+}
+
+/// The lines that are shown, and what is known of them.
+#[derive(Default)]
+struct Window {
+    text: String,
+    lines: u64,
+    /// Whether the file goes on.
+    is_cut: bool,
+    /// The numbers of lines of which only the beginning is shown.
+    shortened: Vec<u64>,
+    /// Whether some bytes are no text.
+    has_odd_bytes: bool,
+}
+
+impl Window {
+    fn fill(reader: &mut impl BufRead, request: &Request) -> io::Result<Window> {
+        let mut window = Window::default();
+        let mut scanned = 0;
+        while window.lines < request.limit.unwrap_or(DEFAULT_LINES) {
+            let Some(line) = next_line(reader, MAX_SCANNED_BYTES - scanned)? else { return Ok(window) };
+            let shown = String::from_utf8_lossy(&line.start);
+            if window.text.len() + shown.len() > MAX_BYTES && window.lines > 0 {
+                window.is_cut = true;
+                return Ok(window);
+            }
+            // A NUL is valid UTF-8, but many servers refuse a request that holds one.
+            let shown_safely = shown.replace('\0', "\u{fffd}");
+            window.has_odd_bytes |= shown_safely.as_bytes() != line.start;
+            window.text.push_str(&shown_safely);
+            if line.is_shortened {
+                window.shortened.push(request.offset + window.lines);
+            }
+            window.lines += 1;
+            scanned += line.bytes;
+            if scanned >= MAX_SCANNED_BYTES {
+                break;
+            }
+        }
+        window.is_cut = !reader.fill_buf()?.is_empty();
+        Ok(window)
+    }
+
+    fn with_remarks(mut self, request: &Request, name: &str, said_already: &[&str]) -> String {
+        let mut remarks = Vec::new();
+        if self.is_cut {
+            let (first, next) = (request.offset, request.offset + self.lines);
+            let limit = request.limit.map(|limit| format!(" and limit={limit}")).unwrap_or_default();
+            let last = next - 1;
+            remarks.push(format!("lines {first}-{last} shown, more follow: Read with offset={next}{limit}"));
+        }
+        if let Some(first) = self.shortened.first() {
+            let numbers: Vec<String> = self.shortened.iter().take(5).map(u64::to_string).collect();
+            let more = self.shortened.len() - numbers.len();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let (lines, numbers) =
+                (if self.shortened.len() == 1 { "line" } else { "lines" }, numbers.join(", "));
+            let command = format!("Bash with sed -n {first}p {}", quoted(name));
+            remarks.push(format!(
+                "{lines} {numbers}{more} shortened to {MAX_LINE_BYTES} bytes: {command} shows all of line {first}"
+            ));
+        }
+        if self.has_odd_bytes {
+            remarks.push("bytes that are not UTF-8 text are shown as \u{fffd}".to_owned());
+        }
+        remarks.extend(said_already.iter().map(|remark| (*remark).to_owned()));
+        if !remarks.is_empty() {
+            if !self.text.ends_with('\n') {
+                self.text.push('\n');
+            }
+            self.text.push_str(&format!("[{}]", remarks.join("; ")));
+        }
+        self.text
+    }
+}
+
+/// A name as a shell takes it.
+fn quoted(name: &str) -> String {
+    let is_plain = |it: char| it.is_alphanumeric() || "/._-+,@%".contains(it);
+    match !name.starts_with('-') && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("'{}'", name.replace('\'', r"'\''")),
+    }
+}
+
+/// A line as far as it is kept.
+struct Line {
+    /// Its first bytes, with its newline.
+    start: Vec<u8>,
+    /// Whether bytes between the start and the newline were left out.
+    is_shortened: bool,
+    /// How many bytes of the file were looked at for it.
+    bytes: u64,
+}
+
+/// Reads the next line, of which no more than a bounded start is kept and no more than about
+/// `scan_limit` bytes are looked at. Nothing at the end of the file.
+fn next_line(reader: &mut impl BufRead, scan_limit: u64) -> io::Result<Option<Line>> {
+    let mut line = Line { start: Vec::new(), is_shortened: false, bytes: 0 };
+    loop {
+        let buffer = reader.fill_buf()?;
+        if buffer.is_empty() && line.bytes == 0 {
+            return Ok(None);
+        }
+        let newline = Newlines::of(Encoding::Utf8).end_in(buffer);
+        let found = newline.unwrap_or(buffer.len());
+        // One character and a newline more than is shown are kept, to cut between characters.
+        let room = (MAX_LINE_BYTES + 8).saturating_sub(line.start.len());
+        line.start.extend_from_slice(&buffer[..found.min(room)]);
+        let is_over = buffer.is_empty() || newline.is_some() || line.bytes + found as u64 >= scan_limit;
+        line.bytes += found as u64;
+        reader.consume(found);
+        if !is_over {
+            continue;
+        }
+        let content = line.bytes - u64::from(newline.is_some());
+        if content > MAX_LINE_BYTES as u64 {
+            let mut end = MAX_LINE_BYTES;
+            while end > MAX_LINE_BYTES - 4 && line.start[end] & 0b1100_0000 == 0b1000_0000 {
+                end -= 1;
+            }
+            line.start.truncate(end);
+            line.start.push(b'\n');
+            line.is_shortened = true;
+        }
+        return Ok(Some(line));
+    }
+}
+
+/// Finds where lines end, in bytes that come in pieces.
+struct Newlines {
+    encoding: Encoding,
+    /// In UTF-16, the first byte of a unit whose second byte has not come yet.
+    half: Option<u8>,
+}
+
+impl Newlines {
+    fn of(encoding: Encoding) -> Newlines {
+        Newlines { encoding, half: None }
+    }
+
+    /// The number of bytes up to the end of the first newline, if one ends in these bytes. Bytes
+    /// behind it count as not seen.
+    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+        match self.encoding {
+            // `contains` is many times faster than `position`, which matters in immense lines.
+            Encoding::Utf8 if !bytes.contains(&b'\n') => None,
+            Encoding::Utf8 => bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1),
+            Encoding::Utf16 { little_endian } => {
+                let newline = if little_endian { (b'\n', 0) } else { (0, b'\n') };
+                let position = bytes.iter().position(|byte| match self.half.take() {
+                    Some(first) => (first, *byte) == newline,
+                    None => {
+                        self.half = Some(*byte);
+                        false
+                    }
+                });
+                position.map(|at| at + 1)
+            }
+        }
+    }
+}
+
+/// Why lines were not passed on.
+enum Trouble {
+    Reading(io::Error),
+    Writing(io::Error),
+    /// They are longer than was allowed.
+    TooFar,
+}
+
+/// Moves up to `count` lines from `reader` to `out` as they are; returns how many there were. A last
+/// line without a newline counts. Lines longer than about `max_bytes` together are an error.
+fn pass_lines(
+    reader: &mut impl BufRead,
+    count: u64,
+    max_bytes: u64,
+    newlines: &mut Newlines,
+    out: &mut dyn Write,
+) -> Result<u64, Trouble> {
+    let mut passed = 0;
+    let mut passed_bytes = 0;
+    let mut is_within_line = false;
+    while passed < count {
+        let buffer = reader.fill_buf().map_err(Trouble::Reading)?;
+        if buffer.is_empty() {
+            return Ok(passed + u64::from(is_within_line));
+        }
+        if passed_bytes >= max_bytes {
+            return Err(Trouble::TooFar);
+        }
+        // All whole lines in the buffer go at once, so that a copy is not a write a line.
+        let mut end = 0;
+        while passed < count {
+            let Some(length) = newlines.end_in(&buffer[end..]) else {
+                is_within_line |= end < buffer.len();
+                end = buffer.len();
+                break;
+            };
+            end += length;
+            passed += 1;
+            is_within_line = false;
+        }
+        out.write_all(&buffer[..end]).map_err(Trouble::Writing)?;
+        passed_bytes += end as u64;
+        reader.consume(end);
+    }
+    Ok(passed)
+}
+
+/// Turns UTF-16 into UTF-8 as it is read, into buffers of a few dozen bytes at least; a lone surrogate
+/// becomes U+FFFD.
+struct Utf16Decoder<R> {
+    bytes: R,
+    little_endian: bool,
+    /// Units read but not decoded yet: at most a high surrogate whose other half has not come.
+    units: Vec<u16>,
+    /// The first byte of a unit whose second byte has not come.
+    odd: Option<u8>,
+}
+
+impl<R: Read> Read for Utf16Decoder<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        // Two bytes become three at most, and what is left over from before adds two characters.
+        let mut raw = [0; 4096];
+        let length = raw.len().min(out.len().saturating_sub(8) / 3 * 2);
+        loop {
+            let count = self.bytes.read(&mut raw[..length])?;
+            for byte in &raw[..count] {
+                match self.odd.take() {
+                    None => self.odd = Some(*byte),
+                    Some(first) if self.little_endian => self.units.push(u16::from_le_bytes([first, *byte])),
+                    Some(first) => self.units.push(u16::from_be_bytes([first, *byte])),
+                }
+            }
+            let is_end = count == 0;
+            if is_end && self.odd.take().is_some() {
+                self.units.push(0xFFFD);
+            }
+            let is_high = |unit: &u16| (0xD800..0xDC00).contains(unit);
+            let waiting = if is_end { None } else { self.units.pop_if(|unit| is_high(unit)) };
+            let text: String = char::decode_utf16(self.units.drain(..))
+                .map(|decoded| decoded.unwrap_or(char::REPLACEMENT_CHARACTER))
+                .collect();
+            self.units.extend(waiting);
+            if is_end || !text.is_empty() {
+                out[..text.len()].copy_from_slice(text.as_bytes());
+                return Ok(text.len());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::write::tests::{Folder, make_fifo, skipped_as_root};
+    use serde_json::{Value, json};
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    fn call(folder: &Folder, arguments: Value) -> Outcome {
+        run(arguments.as_object().unwrap(), &folder.workspace())
+    }
+
+    fn read(folder: &Folder, path: &str) -> Outcome {
+        call(folder, json!({ "file_path": path }))
+    }
+
+    fn raw(folder: &Folder, arguments: Value) -> Result<Vec<u8>, String> {
+        let mut out = Vec::new();
+        match copy_raw(arguments.as_object().unwrap(), &folder.workspace(), &mut out) {
+            Ok(()) => Ok(out),
+            Err(RawError::Refused(text)) => Err(text),
+            Err(RawError::Output(error)) => panic!("{error}"),
+        }
+    }
+
+    fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        format!("\u{feff}{text}").encode_utf16().flat_map(to_bytes).collect()
+    }
+
+    #[test]
+    fn the_text_comes_as_it_is() {
+        let folder = Folder::new("read-plain");
+        for text in ["one\n", "no end", "\n", "\r\n\r\n", "a\r\nb\nc\rd", "h\u{e9}\t \u{1f600}\n\n\n"] {
+            folder.put("a.txt", text);
+            assert_eq!(read(&folder, "a.txt"), Outcome::ok(text));
+            assert_eq!(read(&folder, "./a.txt"), Outcome::ok(text));
+            let absolute = folder.path.join("a.txt").into_os_string().into_string().unwrap();
+            assert_eq!(read(&folder, &absolute), Outcome::ok(text));
+            assert_eq!(raw(&folder, json!({ "file_path": "a.txt" })).unwrap(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn an_empty_file_is_said_to_be_empty() {
+        let folder = Folder::new("read-empty");
+        folder.put("empty", "");
+        folder.put("mark", "\u{feff}");
+        assert_eq!(read(&folder, "empty"), Outcome::ok("(the file is empty)"));
+        assert_eq!(read(&folder, "mark"), Outcome::ok("(the file is empty)"));
+        assert_eq!(raw(&folder, json!({ "file_path": "empty" })), Ok(vec![]));
+        let outcome = call(&folder, json!({ "file_path": "empty", "offset": 2 }));
+        assert_eq!(outcome, Outcome::error("offset 2 is past the end: empty has 0 lines"));
+    }
+
+    #[test]
+    fn offset_and_limit_choose_lines_and_the_rest_is_named() {
+        let folder = Folder::new("read-window");
+        folder.put("a", "1\n2\n3\n4\n5");
+        let window = |offset: Value, limit: Value| {
+            call(&folder, json!({ "file_path": "a", "offset": offset, "limit": limit }))
+        };
+        let two = "2\n3\n[lines 2-3 shown, more follow: Read with offset=4 and limit=2]";
+        assert_eq!(window(json!(2), json!(2)), Outcome::ok(two));
+        assert_eq!(window(json!("2"), json!(2.0)), Outcome::ok(two));
+        assert_eq!(window(json!(4), json!(2)), Outcome::ok("4\n5"));
+        assert_eq!(window(json!(4), json!(9)), Outcome::ok("4\n5"));
+        assert_eq!(window(json!(5), Value::Null), Outcome::ok("5"));
+        assert_eq!(
+            window(json!(0), json!(1)).text,
+            "1\n[lines 1-1 shown, more follow: Read with offset=2 and limit=1]"
+        );
+        assert_eq!(window(json!(6), Value::Null), Outcome::error("offset 6 is past the end: a has 5 lines"));
+        folder.put("a", "1\n");
+        assert_eq!(window(json!(2), Value::Null), Outcome::error("offset 2 is past the end: a has 1 line"));
+        assert_eq!(
+            window(json!(i64::MAX), json!(i64::MAX)).text,
+            format!("offset {} is past the end: a has 1 line", i64::MAX)
+        );
+    }
+
+    #[test]
+    fn bad_arguments_state_the_schema() {
+        let folder = Folder::new("read-arguments");
+        let cases = [
+            (json!({}), "Read needs \"file_path\""),
+            (json!({"file_path": ["a"]}), "Read takes a string as \"file_path\", not an array"),
+            (
+                json!({"file_path": "a", "limit": "all"}),
+                "Read takes a whole number as \"limit\", not \"all\"",
+            ),
+            (json!({"file_path": "a", "limit": 0}), "Read counts lines from 1, so \"limit\" cannot be 0"),
+            (json!({"file_path": "a", "offset": -1}), "Read counts lines from 1, so \"offset\" cannot be -1"),
+            (json!({"file_path": "a", "pages": "1"}), "Read has no argument \"pages\""),
+        ];
+        for (arguments, problem) in cases {
+            let text = format!("{problem}; the schema of its arguments is {}", SPEC.schema);
+            assert_eq!(call(&folder, arguments), Outcome::error(text));
+        }
+        folder.put("a", "x");
+        assert_eq!(call(&folder, json!({ "path": "a" })), Outcome::ok("x"));
+        assert_eq!(read(&folder, ""), Outcome::error("file_path is empty; name the file to read"));
+    }
+
+    #[test]
+    fn at_most_2000_lines_are_shown() {
+        let folder = Folder::new("read-lines");
+        let lines: Vec<String> = (1..=4001).map(|number| format!("{number}\n")).collect();
+        folder.put("a", lines.concat());
+        let mut expected = lines[..2000].concat();
+        expected.push_str("[lines 1-2000 shown, more follow: Read with offset=2001]");
+        assert_eq!(read(&folder, "a"), Outcome::ok(expected));
+        folder.put("a", lines[..2000].concat());
+        assert_eq!(read(&folder, "a"), Outcome::ok(lines[..2000].concat()));
+    }
+
+    #[test]
+    fn at_most_50000_bytes_are_shown_and_following_the_calls_shows_all() {
+        let folder = Folder::new("read-bytes");
+        let text: String =
+            (0..3000).map(|number| format!("{number} {}\n", "\u{e9}".repeat(number % 90))).collect();
+        folder.put("a", &text);
+        let (mut seen, mut offset) = (String::new(), 1);
+        loop {
+            let shown = call(&folder, json!({ "file_path": "a", "offset": offset, "limit": 100_000 })).text;
+            assert!(shown.len() < 50_200);
+            let Some((lines, remark)) = shown.rsplit_once("[lines ") else {
+                seen.push_str(&shown);
+                break;
+            };
+            seen.push_str(lines);
+            let next = remark.split("offset=").nth(1).unwrap().split(' ').next().unwrap();
+            offset = next.parse().unwrap();
+        }
+        assert_eq!(seen, text);
+    }
+
+    #[test]
+    fn a_long_line_is_shortened_between_characters_and_said_to_be() {
+        let folder = Folder::new("read-long");
+        folder.put("fits", format!("{}\nb", "x".repeat(2000)));
+        assert_eq!(read(&folder, "fits").text, format!("{}\nb", "x".repeat(2000)));
+
+        let remark = |lines: &str, name: &str, line: u64| {
+            format!(
+                "[{lines} shortened to 2000 bytes: Bash with sed -n {line}p {name} shows all of line {line}]"
+            )
+        };
+        folder.put("it's", format!("a\n{}\nb\n", "x".repeat(2001)));
+        let expected = format!("a\n{}\nb\n{}", "x".repeat(2000), remark("line 2", r"'it'\''s'", 2));
+        assert_eq!(read(&folder, "it's"), Outcome::ok(expected));
+
+        // 1999 bytes and then characters of 2, 3 and 4 bytes, which the limit falls into.
+        for letter in ["\u{e9}", "\u{20ac}", "\u{1f600}"] {
+            let start = "x".repeat(1999);
+            folder.put("a", format!("{start}{letter}{letter}"));
+            assert_eq!(read(&folder, "a").text, format!("{start}\n{}", remark("line 1", "a", 1)));
+        }
+
+        let long = "y".repeat(3000);
+        folder.put("many", format!("{long}\r\n").repeat(7));
+        let expected = format!("{}\n", "y".repeat(2000)).repeat(7)
+            + &remark("lines 1, 2, 3, 4, 5 and 2 more", "many", 1);
+        assert_eq!(read(&folder, "many").text, expected);
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_from_the_text_and_kept_in_the_raw_copy() {
+        let folder = Folder::new("read-mark");
+        folder.put("a", "\u{feff}one\ntwo\n");
+        assert_eq!(read(&folder, "a"), Outcome::ok("one\ntwo\n"));
+        assert_eq!(raw(&folder, json!({ "file_path": "a" })).unwrap(), "\u{feff}one\ntwo\n".as_bytes());
+        assert_eq!(raw(&folder, json!({ "file_path": "a", "offset": 2 })).unwrap(), b"two\n");
+    }
+
+    #[test]
+    fn utf_16_is_decoded() {
+        let folder = Folder::new("read-utf16");
+        let text = "h\u{e9}\r\n\u{1f600}\u{a0a}\u{a00}\nend";
+        for to_bytes in [u16::to_le_bytes as fn(u16) -> [u8; 2], u16::to_be_bytes] {
+            let bytes = utf16(text, to_bytes);
+            folder.put("a", &bytes);
+            assert_eq!(read(&folder, "a"), Outcome::ok(format!("{text}\n[decoded from UTF-16]")));
+            assert_eq!(raw(&folder, json!({ "file_path": "a" })).unwrap(), bytes);
+            let line = raw(&folder, json!({ "file_path": "a", "offset": 2, "limit": 1 })).unwrap();
+            assert_eq!(line, utf16("\u{1f600}\u{a0a}\u{a00}\n", to_bytes)[2..]);
+            let shown = call(&folder, json!({ "file_path": "a", "offset": 2, "limit": 1 })).text;
+            let remarks =
+                "[lines 2-2 shown, more follow: Read with offset=3 and limit=1; decoded from UTF-16]";
+            assert_eq!(shown, format!("\u{1f600}\u{a0a}\u{a00}\n{remarks}"));
+            assert_eq!(
+                call(&folder, json!({ "file_path": "a", "offset": 9 })).text,
+                "offset 9 is past the end: a has 3 lines"
+            );
+        }
+    }
+
+    #[test]
+    fn long_utf_16_is_decoded_across_every_buffer() {
+        let folder = Folder::new("read-utf16-long");
+        // An odd start makes surrogate pairs fall across the ends of buffers.
+        let text = format!("x{}", "\u{1f600}\u{20ac}\n".repeat(1999));
+        folder.put("a", utf16(&text, u16::to_le_bytes));
+        assert_eq!(read(&folder, "a").text, format!("{text}[decoded from UTF-16]"));
+        let mut broken = utf16("a", u16::to_le_bytes);
+        broken.extend([0x00, 0xD8, b'b', 0, 0x41]);
+        folder.put("a", broken);
+        assert_eq!(read(&folder, "a").text, "a\u{fffd}b\u{fffd}\n[decoded from UTF-16]");
+    }
+
+    #[test]
+    fn other_bytes_are_shown_as_replaced_and_copied_as_they_are() {
+        let folder = Folder::new("read-latin");
+        folder.put("a", b"caf\xe9\nok\n");
+        let text = "caf\u{fffd}\nok\n[bytes that are not UTF-8 text are shown as \u{fffd}]";
+        assert_eq!(read(&folder, "a"), Outcome::ok(text));
+        assert_eq!(raw(&folder, json!({ "file_path": "a" })).unwrap(), b"caf\xe9\nok\n");
+        assert_eq!(call(&folder, json!({ "file_path": "a", "offset": 2 })), Outcome::ok("ok\n"));
+        folder.put("a", [&b"x\n".repeat(5000)[..], b"a\0b\n"].concat());
+        let text = "a\u{fffd}b\n[bytes that are not UTF-8 text are shown as \u{fffd}]";
+        assert_eq!(call(&folder, json!({ "file_path": "a", "offset": 5001 })), Outcome::ok(text));
+    }
+
+    #[test]
+    fn a_binary_file_is_refused_with_its_size() {
+        let folder = Folder::new("read-binary");
+        folder.put("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\x0d");
+        folder.put("utf32", b"\xff\xfe\0\0a\0\0\0");
+        for (name, size) in [("a.png", 12), ("utf32", 8)] {
+            let text = format!("{name} is a binary file of {size} bytes; only text can be read");
+            assert_eq!(read(&folder, name), Outcome::error(&text));
+            assert_eq!(raw(&folder, json!({ "file_path": name })), Err(text));
+        }
+    }
+
+    #[test]
+    fn an_immense_sparse_file_costs_nothing_more() {
+        let folder = Folder::new("read-sparse");
+        let size = 10 << 30;
+        let empty = folder.put("empty", "");
+        OpenOptions::new().write(true).open(empty).unwrap().set_len(size).unwrap();
+        let text = format!("empty is a binary file of {size} bytes; only text can be read");
+        assert_eq!(read(&folder, "empty"), Outcome::error(text));
+
+        let started = folder.put("started", "line\n".repeat(3000));
+        OpenOptions::new().write(true).open(started).unwrap().set_len(size).unwrap();
+        let text = "line\n".repeat(2000) + "[lines 1-2000 shown, more follow: Read with offset=2001]";
+        assert_eq!(read(&folder, "started"), Outcome::ok(text));
+        // The last line is a hole of ten gigabytes; its end is not waited for.
+        let outcome = call(&folder, json!({ "file_path": "started", "offset": 3001 }));
+        let remarks = "[lines 3001-3001 shown, more follow: Read with offset=3002; \
+                       line 3001 shortened to 2000 bytes: Bash with sed -n 3001p started shows all of line 3001; \
+                       bytes that are not UTF-8 text are shown as \u{fffd}]";
+        assert_eq!(outcome, Outcome::ok(format!("{}\n{remarks}", "\u{fffd}".repeat(2000))));
+        let first = raw(&folder, json!({ "file_path": "started", "limit": 2 }));
+        assert_eq!(first.unwrap(), b"line\nline\n");
+    }
+
+    /// All of the hole was looked through for the newline before the second line.
+    #[test]
+    fn a_line_behind_an_immense_hole_is_not_looked_for() {
+        let folder = Folder::new("read-hole");
+        let path = folder.put("a", "x".repeat(9000));
+        OpenOptions::new().write(true).open(path).unwrap().set_len(900 << 30).unwrap();
+        let text = "line 2 of a does not begin within its first 1073741824 bytes, and Read looks no further; \
+                    give a smaller offset, or use sed or tail -c if you can run a command";
+        let arguments = json!({ "file_path": "a", "offset": 2 });
+        assert_eq!(call(&folder, arguments.clone()), Outcome::error(text));
+        assert_eq!(raw(&folder, arguments), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn a_directory_is_refused_with_its_names() {
+        let folder = Folder::new("read-directory");
+        fs::create_dir(folder.path.join("d")).unwrap();
+        assert_eq!(read(&folder, "d"), Outcome::error("d is a directory, not a file; it is empty"));
+        fs::create_dir(folder.path.join("d/sub")).unwrap();
+        folder.put("d/b", "");
+        folder.put("d/a\nc", "");
+        let text = "d is a directory, not a file; it holds: \"a\\nc\", b, sub/";
+        assert_eq!(read(&folder, "d"), Outcome::error(text));
+        assert_eq!(read(&folder, "d/"), Outcome::error(text));
+        for number in 10..40 {
+            folder.put(&format!("d/f{number}"), "");
+        }
+        let names: Vec<String> = (10..28).map(|number| format!("f{number}")).collect();
+        let text =
+            format!("d is a directory, not a file; it holds: \"a\\nc\", b, {} and 13 more", names.join(", "));
+        assert_eq!(read(&folder, "d"), Outcome::error(&text));
+        assert_eq!(raw(&folder, json!({ "file_path": "d" })), Err(text));
+        assert!(read(&folder, ".").text.starts_with(". is a directory, not a file; it holds: d/"));
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error_with_the_nearest_names() {
+        let folder = Folder::new("read-missing");
+        folder.put("main.rs", "");
+        folder.put("README.md", "");
+        symlink("gone", folder.path.join("link")).unwrap();
+        symlink(folder.path.join("d/gone"), folder.path.join("absolute")).unwrap();
+        let cases = [
+            ("mian.rs", "there is no file mian.rs; the nearest names in . are: main.rs"),
+            ("readme", "there is no file readme; the nearest names in . are: README.md"),
+            ("zzzzzz", "there is no file zzzzzz, and no name like it in ."),
+            ("src/main.rs", "there is no file src/main.rs: there is no folder src"),
+            ("link", "link is a symbolic link to gone, which does not exist"),
+            ("absolute", "absolute is a symbolic link to d/gone, which does not exist"),
+            ("main.rs/x", "cannot read main.rs/x: Not a directory (os error 20)"),
+        ];
+        for (path, text) in cases {
+            assert_eq!(read(&folder, path), Outcome::error(text));
+            assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text.to_owned()));
+        }
+        assert!(read(&folder, "a\0b").text.starts_with("cannot read a\0b: "));
+    }
+
+    #[test]
+    fn what_is_not_a_file_is_refused_without_waiting() {
+        let folder = Folder::new("read-special");
+        make_fifo(&folder.path.join("fifo"));
+        let _socket = UnixListener::bind(folder.path.join("socket")).unwrap();
+        symlink("fifo", folder.path.join("link")).unwrap();
+        let cases = [
+            ("fifo", "fifo is a FIFO, not a file"),
+            ("link", "link is a FIFO, not a file"),
+            ("socket", "socket is a socket, not a file"),
+            ("/dev/zero", "/dev/zero is a device, not a file"),
+        ];
+        for (path, text) in cases {
+            assert_eq!(read(&folder, path), Outcome::error(text));
+            assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn procfs_is_refused_however_it_is_reached() {
+        let folder = Folder::new("read-procfs");
+        symlink("/proc/self/environ", folder.path.join("link")).unwrap();
+        symlink("/proc/self", folder.path.join("self")).unwrap();
+        let paths = ["/proc/self/environ", "/proc/1/status", "link", "self/environ", "/proc/self", "/proc"];
+        for path in paths {
+            let text = format!("{path} is on procfs, which is not read: it shows other processes' secrets");
+            assert_eq!(read(&folder, path), Outcome::error(&text));
+            assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text));
+        }
+        let text = "there is no file /proc/self/environs";
+        assert_eq!(read(&folder, "/proc/self/environs"), Outcome::error(text));
+    }
+
+    #[test]
+    fn a_file_that_may_not_be_read_is_an_error() {
+        if skipped_as_root("a_file_that_may_not_be_read_is_an_error") {
+            return;
+        }
+        let folder = Folder::new("read-forbidden");
+        folder.put("a", "secret");
+        folder.mode("a", 0o200);
+        assert_eq!(read(&folder, "a"), Outcome::error("cannot read a: Permission denied (os error 13)"));
+    }
+
+    #[test]
+    fn a_raw_copy_of_lines_is_exact() {
+        let folder = Folder::new("read-raw");
+        let mut state = 0x1234_5678_9ABC_DEF1_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as usize
+        };
+        for _ in 0..200 {
+            let pieces: [&[u8]; 6] = [b"\n", b"\r\n", b"a", b"\xff", "\u{e9}".as_bytes(), &[b'x'; 40_000]];
+            let content: Vec<u8> =
+                (0..random() % 30).flat_map(|_| pieces[random() % pieces.len()]).copied().collect();
+            folder.put("a", &content);
+            let lines: Vec<&[u8]> = content.split_inclusive(|byte| *byte == b'\n').collect();
+            let (offset, limit) = (1 + random() % 12, 1 + random() % 12);
+            let result = raw(&folder, json!({ "file_path": "a", "offset": offset, "limit": limit }));
+            if offset > 1 && offset > lines.len() {
+                assert!(
+                    result
+                        .unwrap_err()
+                        .starts_with(&format!("offset {offset} is past the end: a has {} line", lines.len()))
+                );
+                continue;
+            }
+            let start = offset - 1;
+            let wanted = lines[start.min(lines.len())..lines.len().min(start + limit)].concat();
+            assert_eq!(result.unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_closed_output_is_told_from_a_refusal() {
+        struct Closed;
+        impl Write for Closed {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(ErrorKind::BrokenPipe.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let folder = Folder::new("read-closed");
+        folder.put("a", "text");
+        let arguments = json!({ "file_path": "a" });
+        let result = copy_raw(arguments.as_object().unwrap(), &folder.workspace(), &mut Closed);
+        assert!(matches!(result, Err(RawError::Output(error)) if error.kind() == ErrorKind::BrokenPipe));
+    }
+}

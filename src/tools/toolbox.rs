@@ -1,0 +1,232 @@
+//! The way from a call to its outcome: checks the call, runs it here or in the worker, and tidies the text.
+//!
+//! The worker is started by the first call that needs it, and again if it was killed. Its answers are
+//! hostile input: a tool may have taken it over.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::bash::{self, Background};
+use super::rates::Fetched;
+use super::{Arguments, Outcome, Spec, Surroundings, Workspace, belongs_to_worker, execute};
+use crate::conversation::Call;
+use crate::sandbox::{Setup, Worker};
+
+/// How long ending a command may take once its time is over.
+const GRACE: Duration = Duration::from_secs(30);
+/// How long a call that runs no command may take: a slow disk is slow.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// The tools of a run.
+pub struct Toolbox {
+    offered: Vec<&'static Spec>,
+    workspace: Workspace,
+    setup: Setup,
+    shell: Option<PathBuf>,
+    now: Option<jiff::Timestamp>,
+    rates_url: String,
+    worker: Option<Worker>,
+}
+
+impl Toolbox {
+    /// The tools offered, with nothing running yet.
+    pub fn new(
+        offered: Vec<&'static Spec>,
+        setup: Setup,
+        now: Option<jiff::Timestamp>,
+        rates_url: String,
+    ) -> Toolbox {
+        let path =
+            setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        let shell = bash::shell(path.unwrap_or_default());
+        let workspace = Workspace { root: setup.workspace.clone() };
+        Toolbox { offered, workspace, setup, shell, now, rates_url, worker: None }
+    }
+
+    /// Runs a call, whatever it is: each failure is an outcome that the model can read.
+    pub fn run(&mut self, call: &Call, fetch: &mut dyn FnMut(&str) -> Fetched) -> Outcome {
+        let arguments = match self.check(call) {
+            Ok(arguments) => arguments,
+            Err(refusal) => return Outcome::error(refusal),
+        };
+        match belongs_to_worker(&call.name) {
+            true => self.run_in_worker(&call.name, &arguments),
+            false => {
+                let mut surroundings = Surroundings {
+                    workspace: &self.workspace,
+                    now: self.now.unwrap_or_else(jiff::Timestamp::now),
+                    shell: Path::new(""),
+                    background: &mut Background::default(),
+                    rates_url: &self.rates_url,
+                    fetch,
+                };
+                execute(&call.name, &arguments, &mut surroundings)
+            }
+        }
+    }
+
+    /// The arguments of a call that may run.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not, as the model reads it.
+    pub fn check(&self, call: &Call) -> Result<Arguments, String> {
+        if let Some(refusal) = &call.refusal {
+            return Err(refusal.clone());
+        }
+        if !self.offered.iter().any(|spec| spec.name == call.name) {
+            let names: Vec<&str> = self.offered.iter().map(|spec| spec.name).collect();
+            return Err(match names.is_empty() {
+                true => format!("there is no tool \"{}\": this run has none; answer without", call.name),
+                false => format!("there is no tool \"{}\": the tools are {}", call.name, names.join(", ")),
+            });
+        }
+        match crate::provider::parse(&call.arguments) {
+            Ok(Value::Object(arguments)) => Ok(arguments),
+            _ => Err("the arguments are not a JSON object".to_owned()),
+        }
+    }
+
+    /// Where tools work.
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    fn run_in_worker(&mut self, name: &str, arguments: &Arguments) -> Outcome {
+        let shell = self.shell.as_deref().unwrap_or(Path::new(""));
+        let request =
+            json!({"name": name, "arguments": arguments, "shell": shell.to_string_lossy()}).to_string();
+        let limit = time_limit(name, arguments);
+        let answered = self.worker().and_then(|worker| worker.call(&request, limit));
+        let answer = match answered {
+            Ok(answer) => answer,
+            Err(reason) => {
+                self.worker = None;
+                return Outcome::error(self.without_places(&format!("{name} did not finish: {reason}")));
+            }
+        };
+        let Ok(Value::Object(answer)) = serde_json::from_str(&answer) else {
+            self.worker = None;
+            return Outcome::error(format!(
+                "{name} did not finish: what came back from its process is no answer"
+            ));
+        };
+        let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
+        let is_error = answer.get("is_error").and_then(Value::as_bool).unwrap_or(true);
+        Outcome { text: self.without_places(text), is_error }
+    }
+
+    fn worker(&mut self) -> Result<&mut Worker, String> {
+        if self.worker.is_none() {
+            self.worker = Some(Worker::start(&self.setup)?);
+        }
+        Ok(self.worker.as_mut().expect("it was started above"))
+    }
+
+    /// The text with the workspace's absolute path made relative and the private folder shown as
+    /// `$TMPDIR`: equal work gives equal bytes wherever it is done.
+    fn without_places(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        if let Some(worker) = &self.worker {
+            text = replace_folder(&text, worker.temp_folder(), "$TMPDIR");
+        }
+        replace_folder(&text, &self.workspace.root, ".")
+    }
+}
+
+/// How long the worker may take for a call: all it does ends by itself sooner than that, so that one
+/// which is late has been taken over or hangs in the kernel.
+fn time_limit(name: &str, arguments: &Arguments) -> Duration {
+    match name {
+        "Bash" => bash::timeout(arguments) + GRACE,
+        _ => LIMIT,
+    }
+}
+
+/// Replaces a folder's path where it stands whole: not as the beginning of another name, nor as the end
+/// of another path.
+fn replace_folder(text: &str, folder: &Path, by: &str) -> String {
+    // A name that is not UTF-8 is in the text as all such bytes are.
+    let folder = &*folder.to_string_lossy();
+    if folder.len() <= 1 {
+        return text.to_owned();
+    }
+    let is_name = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(folder) {
+        let (before, after) = (&rest[..at], &rest[at + folder.len()..]);
+        // A full stop belongs to a name where the name goes on behind it.
+        let goes_on = |character| is_name(character) || matches!(character, '/' | '.');
+        let inside = before.ends_with(goes_on) && !before.ends_with("://")
+            || after.trim_start_matches('.').starts_with(is_name);
+        replaced.push_str(before);
+        replaced.push_str(if inside { folder } else { by });
+        rest = after;
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
+/// The worker's side: runs one request, made by [`Toolbox`], and gives its answer.
+pub fn serve(request: &str, background: &mut Background) -> String {
+    let outcome = match (serde_json::from_str::<Value>(request), std::env::current_dir()) {
+        (Ok(request), Ok(root)) => {
+            let nothing = Arguments::new();
+            let mut surroundings = Surroundings {
+                workspace: &Workspace { root },
+                now: jiff::Timestamp::UNIX_EPOCH,
+                shell: Path::new(request["shell"].as_str().unwrap_or_default()),
+                background,
+                rates_url: "",
+                fetch: &mut |_| Err("tools that run here do not use the network".to_owned()),
+            };
+            let arguments = request["arguments"].as_object().unwrap_or(&nothing);
+            execute(request["name"].as_str().unwrap_or_default(), arguments, &mut surroundings)
+        }
+        (_, Err(error)) => Outcome::error(format!("the current folder is gone: {error}")),
+        (Err(error), _) => Outcome::error(format!("the request cannot be read: {error}")),
+    };
+    json!({"text": outcome.text, "is_error": outcome.is_error}).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_call_has_its_own_time_and_a_grace() {
+        let limit = |name, arguments: Value| time_limit(name, arguments.as_object().unwrap());
+        assert_eq!(limit("Bash", json!({"command": "ls", "timeout": 5000})), Duration::from_secs(35));
+        assert_eq!(limit("Bash", json!({"command": "ls"})), Duration::from_secs(150));
+        assert_eq!(limit("Bash", json!({})), Duration::from_secs(30));
+        assert_eq!(limit("Write", json!({"timeout": 5})), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn a_folder_is_replaced_where_it_stands_whole() {
+        let folder = Path::new("/home/me/code");
+        let cases = [
+            ("/home/me/code", "."),
+            ("/home/me/code/a.txt: no", "./a.txt: no"),
+            ("in '/home/me/code'\n/home/me/code/b", "in '.'\n./b"),
+            ("/home/me/code2/a", "/home/me/code2/a"),
+            ("/home/me/code.bak", "/home/me/code.bak"),
+            ("cannot enter /home/me/code.\n/home/me/code...", "cannot enter ..\n...."),
+            ("/mnt/home/me/code/a", "/mnt/home/me/code/a"),
+            ("PATH=/bin:/home/me/code/bin", "PATH=/bin:./bin"),
+            ("file:///home/me/code/a", "file://./a"),
+            ("file:///mnt/home/me/code/a", "file:///mnt/home/me/code/a"),
+            ("a//home/me/code", "a//home/me/code"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(replace_folder(text, folder, "."), expected, "{text}");
+        }
+        assert_eq!(replace_folder("/a / b", Path::new("/"), "."), "/a / b");
+        let latin = Path::new(std::ffi::OsStr::from_bytes(b"/caf\xe9"));
+        assert_eq!(replace_folder("in /caf\u{fffd}/a", latin, "."), "in ./a");
+    }
+}
