@@ -1,8 +1,9 @@
 # Everything a developer does has a target here; `make check` is all that CI runs.
 
 CARGO ?= cargo
+BINARY = $(or $(CARGO_TARGET_DIR),target)/release/cotter
 
-.PHONY: test check
+.PHONY: test check record
 
 test:
 	$(CARGO) test --locked --quiet
@@ -12,4 +13,9 @@ check:
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items --quiet
 	$(CARGO) test --locked --quiet
+
+# Records the fixtures anew from a server that speaks both APIs: make record SERVER=http://127.0.0.1:8080
+record:
+	$(CARGO) build --release --locked
+	python3 fixtures/record.py "$(abspath $(BINARY))" "$(SERVER)"
 

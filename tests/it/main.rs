@@ -1,0 +1,25 @@
+//! Behaviour through the program: each test is a story about one run of the binary, with recorded
+//! replies served over a real socket. Read `story.rs` first, then `quirks.rs` for its use.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod check;
+mod command_line;
+mod cuts;
+mod dates;
+mod exchange_rates;
+mod exit_codes;
+mod processes;
+mod proxies;
+mod quirks;
+mod recorded;
+mod recordings;
+mod requests;
+mod retries;
+mod server;
+mod single_step;
+mod stage;
+mod story;
+mod streams;
+mod talk;
+mod tls;
