@@ -3,7 +3,13 @@
 CARGO ?= cargo
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/cotter
 
-.PHONY: test check record
+.PHONY: demo test check record
+
+# Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
+demo:
+	$(CARGO) build --release --locked
+	cd fixtures/demo && "$(abspath $(BINARY))" --replay recording --no-session-persistence --tools Read -p \
+	  "What is the content of apple.py? Print exact file contents without backticks." </dev/null
 
 test:
 	$(CARGO) test --locked --quiet
@@ -13,6 +19,7 @@ check:
 	$(CARGO) clippy --locked --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items --quiet
 	$(CARGO) test --locked --quiet
+	$(MAKE) --no-print-directory demo
 
 # Records the fixtures anew from a server that speaks both APIs: make record SERVER=http://127.0.0.1:8080
 record:
