@@ -3,7 +3,7 @@
 CARGO ?= cargo
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/cotter
 
-.PHONY: demo test check record
+.PHONY: demo test check bench record
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -20,6 +20,10 @@ check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items --quiet
 	$(CARGO) test --locked --quiet
 	$(MAKE) --no-print-directory demo
+
+bench:
+	$(CARGO) build --release --locked
+	python3 bench/bench.py "$(abspath $(BINARY))"
 
 # Records the fixtures anew from a server that speaks both APIs: make record SERVER=http://127.0.0.1:8080
 record:

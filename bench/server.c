@@ -1,0 +1,88 @@
+// The bench's API: answers Chat Completions requests as fast as one core can, one connection at a time.
+//
+// POST /turns/N/... asks for N calls of Read, one a reply, then gives a text: how many results the request
+// holds decides, so no state is kept. With a folder as second argument each body is kept there.
+#include <arpa/inet.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static char *buffer;
+static size_t capacity, filled;
+
+static int fill(int client) {
+  if (filled + 1 >= capacity) buffer = realloc(buffer, capacity = capacity ? capacity * 2 : 1 << 16);
+  ssize_t count = read(client, buffer + filled, capacity - filled - 1);
+  if (count <= 0) return 0;
+  filled += count;
+  buffer[filled] = 0;
+  return 1;
+}
+
+static int occurrences(const char *text, const char *word) {
+  int count = 0;
+  while ((text = strstr(text, word))) count++, text += strlen(word);
+  return count;
+}
+
+static void serve(int client, const char *folder) {
+  filled = 0;
+  for (;;) {
+    char *head;
+    while (!filled || !(head = strstr(buffer, "\r\n\r\n")))
+      if (!fill(client)) return;
+    size_t start = head + 4 - buffer;
+    char *field = strcasestr(buffer, "content-length:");
+    size_t length = field && field < head ? strtoul(field + 15, 0, 10) : 0;
+    while (filled < start + length)
+      if (!fill(client)) return;
+    char *path = strstr(buffer, "/turns/");
+    int turns = path ? atoi(path + 7) : 0;
+    char saved = buffer[start + length];
+    buffer[start + length] = 0;
+    int results = occurrences(buffer + start, "\"role\":\"tool\"");
+    buffer[start + length] = saved;
+    if (folder) {
+      char name[4096];
+      snprintf(name, sizeof name, "%s/%05d", folder, results + 1);
+      FILE *file = fopen(name, "w");
+      if (!file || fwrite(buffer + start, 1, length, file) != length || fclose(file)) exit(1);
+    }
+    char body[1024];
+    int size = results < turns
+      ? snprintf(body, sizeof body,
+          "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"index\":0,"
+          "\"id\":\"call_%d\",\"type\":\"function\",\"function\":{\"name\":\"Read\",\"arguments\":\"{\\\"file_path\\\": "
+          "\\\"apple.py\\\"}\"}}]},\"finish_reason\":null}]}\n\n"
+          "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n", results)
+      : snprintf(body, sizeof body,
+          "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"done\"},\"finish_reason\":null}]}\n\n"
+          "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");
+    char answer[2048];
+    size = snprintf(answer, sizeof answer,
+      "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n%s", size, body);
+    if (write(client, answer, size) != size) return;
+    memmove(buffer, buffer + start + length, filled - start - length);
+    filled -= start + length;
+    buffer[filled] = 0;
+  }
+}
+
+int main(int count, char **arguments) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t size = sizeof address;
+  int one = 1, listener = socket(AF_INET, SOCK_STREAM, 0);
+  if (bind(listener, (void *)&address, size) || listen(listener, 64) || getsockname(listener, (void *)&address, &size)) return 1;
+  printf("%d\n", ntohs(address.sin_port));
+  fflush(stdout);
+  for (;;) {
+    int client = accept(listener, 0, 0);
+    if (client < 0) return 1;
+    setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    serve(client, count > 1 ? arguments[1] : 0);
+    close(client);
+  }
+}
