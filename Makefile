@@ -1,9 +1,10 @@
 # Everything a developer does has a target here; `make check` is all that CI runs.
 
 CARGO ?= cargo
+PREFIX ?= /usr/local
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/cotter
 
-.PHONY: demo test check bench record
+.PHONY: demo test check bench record install
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -30,3 +31,14 @@ record:
 	$(CARGO) build --release --locked
 	python3 fixtures/record.py "$(abspath $(BINARY))" "$(SERVER)"
 
+install:
+	$(CARGO) build --release --locked
+	install -Dm755 "$(BINARY)" "$(DESTDIR)$(PREFIX)/bin/cotter"
+	"$(BINARY)" --man >"$(BINARY).1"
+	install -Dm644 "$(BINARY).1" "$(DESTDIR)$(PREFIX)/share/man/man1/cotter.1"
+	"$(BINARY)" --completions bash >"$(BINARY).bash"
+	install -Dm644 "$(BINARY).bash" "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cotter"
+	"$(BINARY)" --completions zsh >"$(BINARY).zsh"
+	install -Dm644 "$(BINARY).zsh" "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cotter"
+	"$(BINARY)" --completions fish >"$(BINARY).fish"
+	install -Dm644 "$(BINARY).fish" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cotter.fish"

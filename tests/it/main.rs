@@ -13,6 +13,7 @@ mod exit_codes;
 mod processes;
 mod proxies;
 mod quirks;
+mod readme;
 mod recorded;
 mod recordings;
 mod requests;

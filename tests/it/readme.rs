@@ -1,0 +1,103 @@
+//! README is the manual: what it lists is what the program has, and its commands run.
+//!
+//! Tables and help are compared with the program; `BLESS=1` writes them anew.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+fn cotter(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_cotter")).args(arguments).env_clear().output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// README with the text after a marker replaced up to the next blank line that ends a block, as the
+/// program would write it. `BLESS=1 cargo test readme` writes the file anew.
+fn with_block(readme: &str, marker: &str, block: &str) -> String {
+    let start = readme.find(marker).unwrap_or_else(|| panic!("README has no {marker}")) + marker.len() + 1;
+    let rest = &readme[start..];
+    let end = match rest.starts_with("```") {
+        true => rest.find("\n```\n").map(|at| at + "\n```\n".len()).unwrap(),
+        // A table ends with its last line; an empty place has none yet.
+        false => rest.split_inclusive('\n').take_while(|line| line.starts_with('|')).map(str::len).sum(),
+    };
+    format!("{}{block}{}", &readme[..start], &rest[end..])
+}
+
+/// The rows under a heading of the manual page: name and text.
+fn manual_rows(heading: &str) -> Vec<(String, String)> {
+    let page = cotter(&["--man"]);
+    let section = page.split(&format!(".SH {heading}\n")).nth(1).unwrap().split(".SH ").next().unwrap();
+    let plain = |text: &str| text.replace("\\-", "-").replace("\\e", "\\");
+    section
+        .split(".TP\n.B ")
+        .skip(1)
+        .map(|row| {
+            let (name, text) = row.split_once('\n').unwrap();
+            (plain(name), plain(text.trim_end()))
+        })
+        .collect()
+}
+
+#[test]
+fn the_lists_in_readme_are_what_the_program_says() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    let mut expected =
+        with_block(&readme, "<!-- help -->", &format!("```text\n{}```\n", cotter(&["--help"])));
+    let table = |head: &str, rows: Vec<(String, String)>| {
+        let rows: String = rows.iter().map(|(name, text)| format!("| {name} | {text} |\n")).collect();
+        format!("| {head} | |\n|---|---|\n{rows}")
+    };
+    let variables = manual_rows("ENVIRONMENT");
+    let variables =
+        variables.into_iter().map(|(names, text)| (format!("`{}`", names.replace(", ", "`, `")), text));
+    expected = with_block(&expected, "<!-- environment -->", &table("variable", variables.collect()));
+    expected = with_block(&expected, "<!-- exit codes -->", &table("code", manual_rows("EXIT STATUS")));
+    let tools = cotter(&["--list-tools"]);
+    let tools = tools.lines().map(|line| {
+        let tool: Value = serde_json::from_str(line).unwrap();
+        let schema = &tool["input_schema"];
+        let required: Vec<&str> =
+            schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let arguments: Vec<String> = schema["properties"]
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(|name| format!("`{name}{}`", if required.contains(&name.as_str()) { "" } else { "?" }))
+            .collect();
+        (format!("`{}`", tool["name"].as_str().unwrap()), arguments.join(", "))
+    });
+    expected = with_block(&expected, "<!-- tools -->", &table("tool", tools.collect()));
+    if std::env::var_os("BLESS").is_some() {
+        fs::write(&path, &expected).unwrap();
+    } else {
+        assert_eq!(readme, expected, "README is out of date: run BLESS=1 cargo test readme");
+    }
+}
+
+#[test]
+fn every_flag_that_readme_mentions_exists() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let help = cotter(&["--help"]);
+    let words = readme.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
+    let flags: Vec<&str> = words.filter(|word| word.starts_with("--") && word.len() > 3).collect();
+    assert!(flags.len() > 50, "README speaks of flags: {flags:?}");
+    for flag in flags {
+        assert!(help.contains(flag), "README mentions {flag}, which --help does not");
+    }
+}
+
+#[test]
+fn the_make_targets_that_readme_names_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let makefile = fs::read_to_string(root.join("Makefile")).unwrap();
+    for target in ["demo", "test", "install", "bench", "check"] {
+        assert!(readme.contains(&format!("make {target}")), "README does not name make {target}");
+        assert!(makefile.contains(&format!("\n{target}:")), "there is no make {target}");
+    }
+}
