@@ -287,6 +287,20 @@ pub fn exchange(folder: &str) -> Vec<Reply> {
     numbered.iter().map(|(_, path)| Reply::file(path)).collect()
 }
 
+/// Whether a process that the tests start can be ended by this signal. Under nohup, or as a background job of
+/// a script, signals are ignored and stay so in what is started; then the test says that it skips them.
+pub fn can_end(signal: rustix::process::Signal, test: &str) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal.as_raw() - 1) & 1 == 1;
+    if ignored {
+        // Past the capture of a test's output, since `.ci/run` counts these.
+        let line = format!("SKIPPED {test}: {signal:?} is ignored where the tests run\n");
+        std::io::stderr().write_all(line.as_bytes()).unwrap();
+    }
+    !ignored
+}
+
 /// A new folder with `home`, `tmp` and these places in it.
 pub fn new_folder(name: &str, places: &[impl AsRef<Path>]) -> PathBuf {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
