@@ -1,7 +1,7 @@
 // The bench's API: answers Chat Completions requests as fast as one core can, one connection at a time.
 //
 // POST /turns/N/... asks for N calls of Read, one a reply, then gives a text: how many results the request
-// holds decides, so no state is kept. With a folder as second argument each body is kept there.
+// holds decides, so no state is kept. With a folder as its argument each body is kept there.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <stdio.h>

@@ -9,7 +9,14 @@ use std::process::Command;
 use serde_json::Value;
 
 fn cotter(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_cotter")).args(arguments).env_clear().output().unwrap();
+    // Bash is listed where a shell is found, so PATH has to be there.
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let output = Command::new(env!("CARGO_BIN_EXE_cotter"))
+        .args(arguments)
+        .env_clear()
+        .env("PATH", path)
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -58,6 +65,7 @@ fn the_lists_in_readme_are_what_the_program_says() {
     expected = with_block(&expected, "<!-- environment -->", &table("variable", variables.collect()));
     expected = with_block(&expected, "<!-- exit codes -->", &table("code", manual_rows("EXIT STATUS")));
     let tools = cotter(&["--list-tools"]);
+    assert_eq!(tools.lines().count(), 7, "README lists every tool there is");
     let tools = tools.lines().map(|line| {
         let tool: Value = serde_json::from_str(line).unwrap();
         let schema = &tool["input_schema"];
