@@ -135,13 +135,13 @@ fn secret(text: &str, place: &str) -> Result<Secret, Error> {
     Ok(Secret(key.to_owned()))
 }
 
-/// The flags in the file that `COTTER_CONFIG` names: they hold where nothing else is typed.
+/// The flags in the file that `COTTER_CONFIG` names, if it names one: they hold where nothing else is typed.
 ///
 /// # Errors
 ///
 /// `Usage` names the file and what is wrong with it.
-pub fn defaults(environment: &Environment) -> Result<Args, Error> {
-    let Some(path) = environment.raw("COTTER_CONFIG") else { return Ok(Args::default()) };
+pub fn defaults(environment: &Environment) -> Result<Option<Args>, Error> {
+    let Some(path) = environment.raw("COTTER_CONFIG") else { return Ok(None) };
     let path = Path::new(path);
     let text = fs::read(path).map_err(|error| {
         Error::Usage(format!("cannot read COTTER_CONFIG \"{}\": {error}", path.display()))
@@ -156,7 +156,7 @@ pub fn defaults(environment: &Environment) -> Result<Args, Error> {
         ))
     };
     match args::parse(arguments, Args::default()) {
-        Ok(Command::Run(defaults)) => Ok(*defaults),
+        Ok(Command::Run(defaults)) => Ok(Some(*defaults)),
         Ok(Command::Print(_)) => Err(unusable("a flag that prints and ends has no place there")),
         Err(error) => Err(unusable(&error.to_string())),
     }

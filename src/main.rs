@@ -56,12 +56,15 @@ fn run(
     let typed: Vec<OsString> = typed.collect();
     let format = args::output_format(&typed);
     output.set_format(format.unwrap_or_default());
-    let defaults = match args::parse(typed.clone(), Args::default()) {
-        Ok(Command::Print(text)) => return output.print(&text),
-        _ => config::defaults(&environment)?,
-    };
-    output.set_format(format.unwrap_or(defaults.output_format));
-    let args = match args::parse(typed, defaults)? {
+    let mut command = args::parse(typed.clone(), Args::default());
+    // Help is there whatever the file of defaults holds.
+    if !matches!(command, Ok(Command::Print(_)))
+        && let Some(defaults) = config::defaults(&environment)?
+    {
+        output.set_format(format.unwrap_or(defaults.output_format));
+        command = args::parse(typed, defaults);
+    }
+    let args = match command? {
         Command::Print(text) => return output.print(&text),
         Command::Run(args) => args,
     };
