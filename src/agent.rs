@@ -545,7 +545,9 @@ fn only_model(client: &mut Http, url: &str, headers: &[(String, String)]) -> Res
         _ => {
             let error = ApiError::from_response(status, "", &body);
             match error.verdict() {
-                Verdict::Credentials | Verdict::Wait | Verdict::Exhausted => Err(http::error_of_api(&error)),
+                Verdict::Credentials | Verdict::Wait | Verdict::Exhausted => {
+                    Err(http::error_of_api(&error, url))
+                }
                 _ => Err(unnamed(&format!("the server does not list its models: HTTP {status}"))),
             }
         }

@@ -211,11 +211,7 @@ impl Http {
                 Trouble::Fault(_, hint) => *hint,
                 _ => None,
             };
-            let not_found = matches!(&trouble, Trouble::Fault(Fault::Api(error), _) if error.status == 404);
-            let mut error = error_of(trouble);
-            if not_found {
-                error = with_text(error, |text| format!("{text}: {} was asked", net::shown(request.url)));
-            }
+            let error = error_of(trouble, request.url);
             // A trouble that is worth fewer attempts than were made already is final too.
             if retries >= most {
                 return Err(after(error, retries));
@@ -320,12 +316,12 @@ fn random_fraction() -> f64 {
     f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX)
 }
 
-fn error_of(trouble: Trouble) -> Error {
+fn error_of(trouble: Trouble, url: &str) -> Error {
     match trouble {
         Trouble::Fatal(error) => error,
         Trouble::Network(failure) => failure.error(),
         Trouble::Fault(fault, _) => match fault {
-            Fault::Api(error) => error_of_api(&error),
+            Fault::Api(error) => error_of_api(&error, url),
             Fault::Incomplete => Error::Network("the reply ended before it was complete".to_owned()),
             Fault::Hollow => Error::Malformed("the API sent a reply without content".to_owned()),
             Fault::Malformed(text) => Error::Malformed(format!("the API's reply cannot be read: {text}")),
@@ -334,8 +330,8 @@ fn error_of(trouble: Trouble) -> Error {
     }
 }
 
-/// The error that ends the run where an API's refusal is final.
-pub fn error_of_api(error: &ApiError) -> Error {
+/// The error that ends the run where an API's refusal of what was asked at this URL is final.
+pub fn error_of_api(error: &ApiError, url: &str) -> Error {
     let mut text = format!("HTTP {}: {}", error.status, error.message);
     let remedy = error.remedy();
     if !remedy.is_empty() {
@@ -343,6 +339,9 @@ pub fn error_of_api(error: &ApiError) -> Error {
     }
     match (error.verdict(), error.status) {
         (Verdict::Redirected, _) => Error::Malformed(text),
+        (_, 404) => {
+            Error::Refused(format!("the API refused the request ({text}): {} was asked", net::shown(url)))
+        }
         (_, 401 | 403) => Error::Credentials(format!("the API does not accept the key ({text})")),
         (Verdict::Overflow, _) => Error::Refused(format!("the API refused the request ({text})")),
         (_, 408 | 409 | 425 | 429 | 498 | 500..) => {
