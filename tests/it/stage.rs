@@ -257,18 +257,21 @@ pub fn requests(server: Server) -> Vec<Request> {
 /// The text of the last user message of a request to Chat Completions.
 #[track_caller]
 pub fn prompt(request: &Request) -> String {
-    let body = request.json();
-    let messages = body["messages"].as_array().expect("a list of messages");
-    let last = messages.iter().rfind(|message| message["role"] == "user").expect("a user message");
-    last["content"].as_str().unwrap_or_else(|| panic!("not a text: {last}")).to_owned()
+    last_of(request, "user")
 }
 
 /// The text of the last result that a request to Chat Completions holds.
 #[track_caller]
 pub fn result(request: &Request) -> String {
+    last_of(request, "tool")
+}
+
+#[track_caller]
+fn last_of(request: &Request, role: &str) -> String {
     let body = request.json();
     let messages = body["messages"].as_array().expect("a list of messages");
-    let last = messages.iter().rfind(|message| message["role"] == "tool").expect("a result");
+    let last = messages.iter().rfind(|message| message["role"] == role);
+    let last = last.unwrap_or_else(|| panic!("no message of {role}: {body}"));
     last["content"].as_str().unwrap_or_else(|| panic!("not a text: {last}")).to_owned()
 }
 
