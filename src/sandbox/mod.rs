@@ -264,7 +264,9 @@ impl Running {
             }
         }
         if supervisor_left && children_left {
+            // Alone and before the rest: until it has a session of its own it is in cotter's group.
             let _ = kill_process(self.supervisor.pid, Signal::KILL);
+            process::wait_for(None, &[&self.supervisor], Some(ORDERLY_END));
         }
         process::end_descendants(&Kept::nothing(), |_, _| {});
     }

@@ -184,7 +184,7 @@ impl Kept {
             next += 1;
             kept.processes.extend(tree.children(pid));
             kept.groups.extend(foreign_group(pid));
-            kept.sessions.extend(process::getsid(Some(pid)).ok().filter(|session| !is_own_session(*session)));
+            kept.sessions.extend(process::getsid(Some(pid)).ok().filter(|session| !leads_us(*session)));
         }
         kept
     }
@@ -285,13 +285,19 @@ fn kill_child_by_number(ended: &mut impl FnMut(Pid, WaitStatus)) -> usize {
     0
 }
 
-/// The process group of `pid` unless it is our own.
+/// The process group of a process below this one, unless it is our own.
 fn foreign_group(pid: Pid) -> Option<Pid> {
-    process::getpgid(Some(pid)).ok().filter(|group| *group != process::getpgrp())
+    process::getpgid(Some(pid)).ok().filter(|group| !leads_us(*group))
 }
 
-fn is_own_session(session: Pid) -> bool {
-    process::getsid(None).is_ok_and(|own| own == session)
+/// Whether a group or session below this process is the one that this process is in itself. It is named
+/// after the supervisor, which is this process or, seen from the worker, the one above. cotter is never in a
+/// session with what it looks at: its supervisor has one of its own.
+///
+/// Our own numbers are not asked for: where cotter's are those of a process outside its process namespace,
+/// the kernel answers 0, which rustix does not expect.
+fn leads_us(leader: Pid) -> bool {
+    leader == process::getpid() || Some(leader) == process::getppid()
 }
 
 /// How the children of a process are found out.

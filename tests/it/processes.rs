@@ -244,3 +244,11 @@ fn status_number(pid: Pid, name: &str) -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
     line.unwrap().split_whitespace().next().unwrap().parse().unwrap()
 }
+
+/// The session of a process: 0 where its leader is outside the tests' process namespace, as it can be in a
+/// container.
+fn session(pid: Pid) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let (_, rest) = stat.rsplit_once(')').unwrap();
+    rest.split_whitespace().nth(3).unwrap().parse().unwrap()
+}

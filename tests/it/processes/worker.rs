@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use rustix::process::getsid;
+use rustix::process::getpid;
 
 use super::*;
 use crate::server::Gate;
@@ -62,8 +62,9 @@ fn what_runs_below_has_a_session_of_its_own_so_that_a_ctrl_c_is_for_cotter() {
     let run = Run::start(story("session", &[bash(WAITING)]));
     let worker = pid_in(&run.line_in("worker"));
     let supervisor = run.supervisor();
-    let sessions = [run.cotter(), supervisor, worker].map(|pid| getsid(Some(pid)).unwrap());
-    assert_eq!(sessions, [getsid(None).unwrap(), supervisor, supervisor]);
+    let supervisors = supervisor.as_raw_nonzero().get();
+    let sessions = [run.cotter(), supervisor, worker].map(session);
+    assert_eq!(sessions, [session(getpid()), supervisors, supervisors]);
     run.let_go("go");
     let outcome = run.finish();
     outcome.code(0).equal(results(&outcome), vec![ok("let go")]);
