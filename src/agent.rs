@@ -28,6 +28,14 @@ const MOST_PAUSES: u32 = 10;
 const MOST_REPLY_BYTES: usize = 256 * 1024 * 1024;
 const MOST_ERROR_BYTES: usize = 1024 * 1024;
 
+/// The most images of a conversation, and their characters of base64 together: Anthropic takes 100 images and
+/// requests of 32 MB, which have to hold the texts too.
+const MOST_IMAGES: usize = 100;
+const MOST_IMAGE_CHARACTERS: usize = 24 << 20;
+/// What is said where there would be more.
+const TOO_MANY_IMAGES: &str = "not shown: a conversation holds at most 100 images and 24 MiB of them in base64; \
+    go by those shown before, or make smaller copies to look at";
+
 /// What is said to a model whose reply was empty.
 const NUDGE: &str = "Your last message was empty. Go on, or give your answer.";
 /// What is said to a model that failed to write a call.
@@ -290,6 +298,9 @@ impl Agent {
                 }
                 Asked::Rewrite => {
                     output.detail("the API refused a detail of the request: asking again without it");
+                    if let (None, Some(why)) = (self.settings.learnt.no_images, learnt.no_images) {
+                        output.warn(&format!("images are left out of this run's requests: {}", why.text()));
+                    }
                     self.settings.learnt = learnt;
                     self.wire = Wire::new(&self.settings);
                 }
@@ -310,11 +321,21 @@ impl Agent {
     /// Answers every call, in order.
     fn run_calls(&mut self, calls: &[Call], output: &mut Output) {
         let mut results = Vec::with_capacity(calls.len());
+        let (mut images, mut image_characters) = self.conversation.images();
         for call in calls {
-            let outcome = self.run_call(call, output);
+            let mut outcome = self.run_call(call, output);
+            let characters: usize = outcome.images.iter().map(|image| image.data.len()).sum();
+            let (more_images, more_characters) =
+                (images + outcome.images.len(), image_characters + characters);
+            if more_images > MOST_IMAGES || more_characters > MOST_IMAGE_CHARACTERS {
+                outcome = Outcome::error(format!("{} [{TOO_MANY_IMAGES}]", outcome.text));
+            } else {
+                (images, image_characters) = (more_images, more_characters);
+            }
             results.push(CallResult {
                 call_id: call.id.clone(),
                 text: outcome.text,
+                images: outcome.images,
                 is_error: outcome.is_error,
             });
         }
@@ -346,7 +367,12 @@ impl Agent {
         let calls = self.conversation.add_reply(parts, &self.settings.origin());
         let results = calls
             .into_iter()
-            .map(|call| CallResult { call_id: call.id, text: WHY.to_owned(), is_error: true })
+            .map(|call| CallResult {
+                call_id: call.id,
+                text: WHY.to_owned(),
+                images: Vec::new(),
+                is_error: true,
+            })
             .collect();
         self.conversation.add_results(results);
     }

@@ -6,6 +6,8 @@
 
 use std::collections::HashSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 /// Who speaks.
@@ -32,6 +34,53 @@ pub struct Call {
     pub extra: Option<String>,
 }
 
+/// A picture, as both APIs take it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// One of [`Image::MEDIA_TYPES`].
+    pub media_type: String,
+    /// The file's bytes in base64.
+    pub data: String,
+}
+
+impl Image {
+    /// What both APIs take.
+    pub const MEDIA_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+    /// The most characters of base64 that one image may have: Anthropic's limit, the smallest there is.
+    pub const MOST_CHARACTERS: usize = 5 << 20;
+
+    /// An image of a file's bytes.
+    pub fn new(media_type: &str, bytes: &[u8]) -> Image {
+        Image { media_type: media_type.to_owned(), data: STANDARD.encode(bytes) }
+    }
+
+    /// The members that hold it, as JSON.
+    pub fn to_json(&self) -> Value {
+        json!({"media_type": self.media_type, "data": self.data})
+    }
+
+    /// Reads an image from its JSON, from wherever that comes.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it: no API would take it.
+    pub fn from_json(value: &Value) -> Result<Image, &'static str> {
+        let (Some(media_type), Some(data)) = (value["media_type"].as_str(), value["data"].as_str()) else {
+            return Err("it lacks a media type or data");
+        };
+        if !Image::MEDIA_TYPES.contains(&media_type) {
+            return Err("it is no PNG, JPEG, GIF or WebP");
+        }
+        if data.is_empty() || data.len() > Image::MOST_CHARACTERS {
+            return Err("it is empty or larger than 5 MiB in base64");
+        }
+        match STANDARD.decode(data) {
+            Ok(_) => Ok(Image { media_type: media_type.to_owned(), data: data.to_owned() }),
+            Err(_) => Err("its data is not base64"),
+        }
+    }
+}
+
 /// What is sent back for one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CallResult {
@@ -39,6 +88,8 @@ pub struct CallResult {
     pub call_id: String,
     /// What the model reads.
     pub text: String,
+    /// What the model sees, after the text.
+    pub images: Vec<Image>,
     /// Whether the text says why the call failed.
     pub is_error: bool,
 }
@@ -131,9 +182,15 @@ fn part_to_json(part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({"type": "text", "text": text}),
         Part::Vendor(text) => json!({"type": "vendor", "json": text}),
-        Part::Result(result) => json!({
-            "type": "result", "call_id": result.call_id, "text": result.text, "is_error": result.is_error,
-        }),
+        Part::Result(result) => {
+            let mut value = json!({
+                "type": "result", "call_id": result.call_id, "text": result.text, "is_error": result.is_error,
+            });
+            if !result.images.is_empty() {
+                value["images"] = result.images.iter().map(Image::to_json).collect();
+            }
+            value
+        }
         Part::Call(call) => {
             let mut value = json!({
                 "type": "call", "id": call.id, "name": call.name, "arguments": call.arguments,
@@ -212,6 +269,16 @@ impl Conversation {
         self.add_user(results);
     }
 
+    /// How many images the conversation holds, and their characters of base64 together.
+    pub fn images(&self) -> (usize, usize) {
+        let results = self.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
+            Part::Result(result) => Some(result),
+            _ => None,
+        });
+        let images = results.flat_map(|result| &result.images);
+        images.fold((0, 0), |(count, characters), image| (count + 1, characters + image.data.len()))
+    }
+
     /// What was said since the last call of this function, as lines of JSON without their ends. A
     /// user message that has grown gives a line with what is new; reading joins the two again.
     pub fn new_lines(&mut self) -> Vec<String> {
@@ -255,7 +322,7 @@ mod tests {
     }
 
     fn result(id: &str) -> CallResult {
-        CallResult { call_id: id.to_owned(), text: "x".to_owned(), is_error: false }
+        CallResult { call_id: id.to_owned(), text: "x".to_owned(), images: Vec::new(), is_error: false }
     }
 
     #[test]
@@ -353,5 +420,42 @@ mod tests {
         conversation.add_user("more");
         assert_eq!(conversation.new_lines(), [r#"{"type":"user","parts":[{"type":"text","text":"more"}]}"#]);
         assert_eq!(conversation.new_lines(), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn images_of_results_are_counted_and_handed_out_with_them() {
+        let mut conversation = Conversation::default();
+        conversation.add_user("look");
+        conversation.add_reply(vec![Part::Call(call("a"))], "test");
+        let image = Image::new("image/png", b"\x89PNG");
+        assert_eq!(image.data, "iVBORw==");
+        conversation
+            .add_results(vec![CallResult { images: vec![image.clone(), image.clone()], ..result("a") }]);
+        assert_eq!(conversation.images(), (2, 16));
+        let one = r#"{"media_type":"image/png","data":"iVBORw=="}"#;
+        let expected = format!(
+            r#"{{"type":"user","parts":[{{"type":"result","call_id":"a","text":"x","is_error":false,"images":[{one},{one}]}}]}}"#
+        );
+        assert_eq!(conversation.new_lines()[2], expected);
+        assert_eq!(Image::from_json(&serde_json::from_str(one).unwrap()), Ok(image));
+    }
+
+    #[test]
+    fn an_image_that_no_api_would_take_is_refused() {
+        let image = |media_type: &str, data: &str| {
+            Image::from_json(&json!({"media_type": media_type, "data": data})).map(|image| image.data.len())
+        };
+        let most = "A".repeat(Image::MOST_CHARACTERS);
+        assert_eq!(image("image/webp", &most), Ok(most.len()));
+        assert_eq!(
+            image("image/webp", &format!("{most}AAAA")),
+            Err("it is empty or larger than 5 MiB in base64")
+        );
+        assert_eq!(image("image/webp", ""), Err("it is empty or larger than 5 MiB in base64"));
+        assert_eq!(image("image/svg+xml", "AAAA"), Err("it is no PNG, JPEG, GIF or WebP"));
+        for data in ["AAA", "AA\n==", "A\"}]", "====", "AA-_"] {
+            assert_eq!(image("image/png", data), Err("its data is not base64"), "{data}");
+        }
+        assert_eq!(Image::from_json(&json!(["image/png"])), Err("it lacks a media type or data"));
     }
 }

@@ -10,9 +10,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stop, Usage, finish_call, hashed_id, is_too_deep,
-    legal_name, number, parse_and_mend, push_string, static_mark,
+    legal_name, number, parse_and_mend, push_string, result_text, shown_images, static_mark,
 };
-use crate::conversation::{Message, Part, Role};
+use crate::conversation::{Image, Message, Part, Role};
 use crate::sse;
 
 /// Output limit when none was asked for: the API demands one, and the reply is streamed.
@@ -58,7 +58,7 @@ pub fn head(settings: &Settings) -> String {
 }
 
 /// One message's JSON text, empty if nothing of it can be sent, and where a cache mark may be put.
-pub fn message(message: &Message, vendor_returns: bool) -> (String, Option<usize>) {
+pub fn message(settings: &Settings, message: &Message, vendor_returns: bool) -> (String, Option<usize>) {
     let role = match message.role {
         Role::User => "user",
         Role::Assistant => "assistant",
@@ -71,7 +71,7 @@ pub fn message(message: &Message, vendor_returns: bool) -> (String, Option<usize
             text.push(',');
         }
         let from = text.len();
-        push_block(&mut text, part, message.role, vendor_returns);
+        push_block(&mut text, settings, part, message.role, vendor_returns);
         if text.len() == from {
             text.truncate(before);
         }
@@ -84,7 +84,7 @@ pub fn message(message: &Message, vendor_returns: bool) -> (String, Option<usize
     (text, mark_at)
 }
 
-fn push_block(out: &mut String, part: &Part, role: Role, vendor_returns: bool) {
+fn push_block(out: &mut String, settings: &Settings, part: &Part, role: Role, vendor_returns: bool) {
     match part {
         // Blank text blocks are refused, and so is an assistant's last one that ends in blanks.
         Part::Text(text) if text.trim().is_empty() => {}
@@ -110,7 +110,7 @@ fn push_block(out: &mut String, part: &Part, role: Role, vendor_returns: bool) {
             out.push_str(r#"{"type":"tool_result","tool_use_id":"#);
             push_string(out, &legal_id(&result.call_id));
             out.push_str(r#","content":"#);
-            push_string(out, &result.text);
+            push_result(out, &result_text(settings, result), shown_images(settings, result));
             out.push_str(if result.is_error { r#","is_error":true}"# } else { "}" });
         }
         Part::Vendor(block) => {
@@ -119,6 +119,23 @@ fn push_block(out: &mut String, part: &Part, role: Role, vendor_returns: bool) {
             }
         }
     }
+}
+
+/// The content of a result: a string, or a list of blocks where there are images.
+fn push_result(out: &mut String, text: &str, images: &[Image]) {
+    if images.is_empty() {
+        return push_string(out, text);
+    }
+    out.push_str(r#"[{"type":"text","text":"#);
+    push_string(out, text);
+    for image in images {
+        out.push_str(r#"},{"type":"image","source":{"type":"base64","media_type":"#);
+        push_string(out, &image.media_type);
+        out.push_str(r#","data":"#);
+        push_string(out, &image.data);
+        out.push('}');
+    }
+    out.push_str("}]");
 }
 
 fn legal_id(id: &str) -> String {
@@ -414,6 +431,7 @@ fn other_members(object: &str, known: &[&str]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::provider::{Api, Host, Learnt, NoImages};
 
     fn event(data: &str) -> sse::Event {
         sse::Event { kind: String::new(), data: data.to_owned() }
@@ -535,7 +553,7 @@ mod tests {
     #[test]
     fn blank_text_is_left_out_and_an_empty_message_disappears() {
         let blank = Message { role: Role::Assistant, parts: vec![Part::Text(" \n".into())], origin: None };
-        assert_eq!(message(&blank, true), (String::new(), None));
+        assert_eq!(message(&settings(), &blank, true), (String::new(), None));
     }
 
     #[test]
@@ -545,17 +563,61 @@ mod tests {
             parts: vec![Part::Result(crate::conversation::CallResult {
                 call_id: "functions.Read:1".into(),
                 text: "no".into(),
+                images: Vec::new(),
                 is_error: true,
             })],
             origin: None,
         };
-        let (text, at) = message(&results, true);
+        let (text, at) = message(&settings(), &results, true);
         let (before, after) = text.split_at(at.unwrap());
         let marked: Value = serde_json::from_str(&format!("{before}{}{after}", super::super::MARK)).unwrap();
         assert_eq!(marked["content"][0]["cache_control"]["type"], "ephemeral");
         assert_eq!(marked["content"][0]["is_error"], true);
         let id = marked["content"][0]["tool_use_id"].as_str().unwrap();
         assert!(id.starts_with("call_") && id.len() == 15, "{id}");
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            api: Api::Anthropic,
+            host: Host::Other,
+            model: "m".to_owned(),
+            system: String::new(),
+            tools: Vec::new(),
+            max_output_tokens: None,
+            temperature: None,
+            stop: Vec::new(),
+            learnt: Learnt::default(),
+        }
+    }
+
+    #[test]
+    fn images_follow_the_text_of_their_result_unless_it_failed_or_they_are_refused() {
+        let image = |data: &str| Image { media_type: "image/png".into(), data: data.into() };
+        let mut result = crate::conversation::CallResult {
+            call_id: "a".into(),
+            text: "two".into(),
+            images: vec![image("AAAA"), image("BBBB")],
+            is_error: false,
+        };
+        let rendered = |settings: &Settings, result: &crate::conversation::CallResult| {
+            let parts = vec![Part::Result(result.clone())];
+            let text = message(settings, &Message { role: Role::User, parts, origin: None }, true).0;
+            serde_json::from_str::<Value>(&text).unwrap()["content"][0].clone()
+        };
+        let block = |data: &str| json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}});
+        let mut settings = settings();
+        let content = json!([{"type": "text", "text": "two"}, block("AAAA"), block("BBBB")]);
+        assert_eq!(
+            rendered(&settings, &result),
+            json!({"type": "tool_result", "tool_use_id": "a", "content": content})
+        );
+        settings.learnt.no_images = Some(NoImages::Refused);
+        let left_out = "two\n[image left out: the server refused one of them]\n[image left out: the server refused one of them]";
+        assert_eq!(rendered(&settings, &result)["content"], left_out);
+        settings.learnt.no_images = None;
+        result.is_error = true;
+        assert_eq!(rendered(&settings, &result)["content"], "two");
     }
 
     fn start(index: &str, block: &str) -> String {
@@ -602,7 +664,7 @@ mod tests {
         );
         for parts in [streamed.parts, whole.parts] {
             let said = Message { role: Role::Assistant, parts, origin: None };
-            assert_eq!(message(&said, true).0, expected);
+            assert_eq!(message(&settings(), &said, true).0, expected);
         }
     }
 

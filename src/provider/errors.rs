@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Learnt, Settings, excerpt, parse};
+use super::{Api, Learnt, NoImages, Settings, excerpt, parse};
 
 /// An error that an API reported, with its status or inside a successful response.
 #[derive(Debug, Clone, PartialEq)]
@@ -202,7 +202,44 @@ impl ApiError {
                 learnt.fewer_marks = learnt.fewer_marks.max(fewer);
             }
         }
+        learnt.no_images = learnt.no_images.or_else(|| self.refused_images());
         *learnt != before
+    }
+
+    /// Whether the error is about images, which llama.cpp says with a 500 and OpenRouter with a 404.
+    fn refused_images(&self) -> Option<NoImages> {
+        if !matches!(self.status, 400 | 404 | 413 | 415 | 422 | 500 | 501) {
+            return None;
+        }
+        let none_taken = [
+            "support image",
+            "support vision",
+            "support multimodal",
+            "image input is not supported",
+            "images are not supported",
+            "is not a multimodal model",
+            "at most 0 image",
+            "unknown variant `image",
+            "unknown variant image",
+            "content part type: \"image_url\"",
+            "image_url is only supported by certain models",
+        ];
+        let refused = [
+            "could not process image",
+            "image exceeds",
+            "image dimensions exceed",
+            "image_dimensions_too_large",
+            "image(s) may be provided",
+            "too many images",
+            "unsupported image",
+            "invalid image",
+            "invalid_image",
+        ];
+        if self.mentions(&none_taken) {
+            Some(NoImages::NoneTaken)
+        } else {
+            self.mentions(&refused).then_some(NoImages::Refused)
+        }
     }
 
     fn teach_openai(&self, settings: &Settings, learnt: &mut Learnt) {
@@ -346,6 +383,8 @@ pub fn without_tags(page: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::provider::Host;
 
@@ -443,6 +482,58 @@ mod tests {
         let error =
             of(400, r#"{"error":{"message":"max_tokens: 32000 > 8192, which is the maximum allowed"}}"#);
         assert_eq!(error.ceiling(), Some(8192));
+    }
+
+    #[test]
+    fn a_refusal_of_images_is_known_in_the_words_of_many_servers() {
+        let none_taken = [
+            (404, "No endpoints found that support image input"),
+            (500, "image input is not supported by this server"),
+            (
+                500,
+                "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            ),
+            (500, "Failed to parse messages: Unsupported content part type: \"image_url\"; messages = ["),
+            (400, "this model does not support image input (ref: 1)"),
+            (400, "Qwen2.5-Coder is not a multimodal model"),
+            (400, "At most 0 image(s) may be provided in one prompt."),
+            (400, "Invalid content type. image_url is only supported by certain models."),
+            (
+                400,
+                "Failed to deserialize the JSON body into the target type: messages[3]: unknown variant `image_url`, expected `text` at line 1 column 9",
+            ),
+        ];
+        let refused = [
+            (
+                400,
+                "messages.2.content.0.tool_result.content.1.image.source.base64: image exceeds 5 MB maximum: 6 bytes > 5 bytes",
+            ),
+            (
+                400,
+                "messages.2.content.0: At least one of the image dimensions exceed max allowed size for many-image requests: 2000 pixels",
+            ),
+            (400, "Could not process image"),
+            (400, "At most 1 image(s) may be provided in one request."),
+            (400, "You uploaded an unsupported image. Please make sure your image is valid."),
+        ];
+        let others = [
+            (404, "No endpoints found for some/model"),
+            (404, "No endpoints found that support tool use"),
+            (429, "this model does not support image input"),
+            (400, "the file image.png is missing"),
+        ];
+        let known = |status: u16, message: &str| {
+            of(status, &json!({"error": {"message": message}}).to_string()).refused_images()
+        };
+        for (status, message) in none_taken {
+            assert_eq!(known(status, message), Some(NoImages::NoneTaken), "{message}");
+        }
+        for (status, message) in refused {
+            assert_eq!(known(status, message), Some(NoImages::Refused), "{message}");
+        }
+        for (status, message) in others {
+            assert_eq!(known(status, message), None, "{message}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::conversation::{Call, Message, Part, Role};
+use crate::conversation::{Call, CallResult, Image, Message, Part, Role};
 use crate::sse;
 use crate::tools;
 
@@ -121,6 +121,27 @@ pub struct Learnt {
     pub output_ceiling: Option<u32>,
     /// How many of the four cache marks are to be left out.
     pub fewer_marks: u8,
+    /// Why images are left out, if they are.
+    pub no_images: Option<NoImages>,
+}
+
+/// Why images are left out of requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoImages {
+    /// The model, or the server, reads text alone.
+    NoneTaken,
+    /// The server refused one for its size, number or content, and does not say which.
+    Refused,
+}
+
+impl NoImages {
+    /// The reason in words.
+    pub fn text(self) -> &'static str {
+        match self {
+            NoImages::NoneTaken => "the model takes none",
+            NoImages::Refused => "the server refused one of them",
+        }
+    }
 }
 
 /// Where to send requests: the path joined to the base URL, before any query of it.
@@ -206,7 +227,7 @@ impl Wire {
             let vendor_returns = message.origin.as_deref() == Some(&settings.origin());
             let (text, mark_at) = match settings.api {
                 Api::OpenAi => openai::message(settings, message, vendor_returns),
-                Api::Anthropic => anthropic::message(message, vendor_returns),
+                Api::Anthropic => anthropic::message(settings, message, vendor_returns),
             };
             self.fragments.push(Fragment { text, mark_at, role: message.role, parts: message.parts.len() });
         }
@@ -251,6 +272,25 @@ impl Wire {
             self.fragments[*index].role == Role::User && self.fragments[*index].mark_at.is_some()
         });
         [users.next(), users.next()]
+    }
+}
+
+/// The images of a result that are sent. In a failed one Anthropic takes only text.
+fn shown_images<'a>(settings: &Settings, result: &'a CallResult) -> &'a [Image] {
+    match settings.learnt.no_images {
+        None if !result.is_error => &result.images,
+        _ => &[],
+    }
+}
+
+/// The text of a result, which says what became of its images where they are not sent.
+fn result_text<'a>(settings: &Settings, result: &'a CallResult) -> Cow<'a, str> {
+    match settings.learnt.no_images {
+        Some(why) if !result.images.is_empty() => {
+            let left_out = format!("\n[image left out: {}]", why.text()).repeat(result.images.len());
+            Cow::Owned(result.text.clone() + &left_out)
+        }
+        _ => Cow::Borrowed(&result.text),
     }
 }
 

@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Stop, Usage, excerpt, finish_call, hashed_id,
-    legal_name, number, parse, push_string, static_mark,
+    legal_name, number, parse, push_string, result_text, shown_images, static_mark,
 };
-use crate::conversation::{Message, Part, Role, texts};
+use crate::conversation::{CallResult, Image, Message, Part, Role, texts};
 use crate::sse;
 
 /// The body up to the messages, the system message included.
@@ -75,42 +75,76 @@ pub fn message(settings: &Settings, message: &Message, vendor_returns: bool) -> 
 }
 
 fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
-    let in_parts = settings.claude_through_openrouter();
+    let marked = settings.claude_through_openrouter();
     let mut messages: Vec<String> = Vec::new();
+    // Images are taken in a user's message alone, which may come only after all results.
+    let mut shown: Vec<String> = Vec::new();
     for part in &message.parts {
         if let Part::Result(result) = part {
             // There is no error flag: the text has to say it.
-            let content = match result.is_error && !result.text.starts_with("Error") {
-                true => content(&format!("Error: {}", result.text), in_parts),
-                false => content(&result.text, in_parts),
+            let text = result_text(settings, result);
+            let content = match result.is_error && !text.starts_with("Error") {
+                true => content(&format!("Error: {text}"), marked),
+                false => content(&text, marked),
             };
             let mut id = String::new();
             push_string(&mut id, &legal_id(settings, &result.call_id));
             messages.push(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{content}}}"#));
+            shown.extend(image_parts(result, shown_images(settings, result), &id));
         }
     }
     let texts = texts(&message.parts);
-    if !texts.is_empty() {
-        if settings.host == Host::Mistral && !messages.is_empty() {
-            messages.push(r#"{"role":"assistant","content":"Understood."}"#.to_owned());
-        }
-        let content = content(&texts.join("\n\n"), in_parts);
+    if settings.host == Host::Mistral && !messages.is_empty() && !(texts.is_empty() && shown.is_empty()) {
+        messages.push(r#"{"role":"assistant","content":"Understood."}"#.to_owned());
+    }
+    if !shown.is_empty() {
+        shown.extend(texts.iter().map(|text| text_part(text)));
+        messages.push(format!(r#"{{"role":"user","content":[{}]}}"#, shown.join(",")));
+    } else if !texts.is_empty() {
+        let content = content(&texts.join("\n\n"), marked);
         messages.push(format!(r#"{{"role":"user","content":{content}}}"#));
     }
     let text = messages.join(",");
-    let mark_at = (in_parts && !text.is_empty()).then(|| text.len() - "}]}".len());
+    // A mark is taken on a part of text alone; what of a message stands behind it is little.
+    let mark_at = match shown.iter().rposition(|part| part.starts_with(TEXT_PART)) {
+        _ if !marked || text.is_empty() => None,
+        None => Some(text.len() - "}]}".len()),
+        Some(last) => {
+            let behind: usize = shown[last + 1..].iter().map(|part| part.len() + 1).sum();
+            Some(text.len() - "}]}".len() - behind)
+        }
+    };
     (text, mark_at)
 }
 
+/// The images of a result as a user shows them, after a text that says where they come from.
+fn image_parts(result: &CallResult, images: &[Image], id: &str) -> Vec<String> {
+    if images.is_empty() {
+        return Vec::new();
+    }
+    let what = result.text.lines().next().unwrap_or_default();
+    let mut parts = vec![text_part(&format!("[shown by the call {id}: {what}]"))];
+    parts.extend(images.iter().map(|image| {
+        let Image { media_type, data } = image;
+        format!(r#"{{"type":"image_url","image_url":{{"url":"data:{media_type};base64,{data}"}}}}"#)
+    }));
+    parts
+}
+
+const TEXT_PART: &str = r#"{"type":"text","text":"#;
+
+fn text_part(text: &str) -> String {
+    let mut part = TEXT_PART.to_owned();
+    push_string(&mut part, text);
+    part + "}"
+}
+
 fn content(text: &str, in_parts: bool) -> String {
+    if in_parts {
+        return format!("[{}]", text_part(text));
+    }
     let mut content = String::new();
-    if in_parts {
-        content.push_str(r#"[{"type":"text","text":"#);
-    }
     push_string(&mut content, text);
-    if in_parts {
-        content.push_str("}]");
-    }
     content
 }
 
@@ -486,8 +520,8 @@ fn without_thinking(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::{Call, CallResult};
-    use crate::provider::{Api, Learnt};
+    use crate::conversation::Call;
+    use crate::provider::{Api, Learnt, NoImages};
 
     fn settings(host: Host, model: &str) -> Settings {
         Settings {
@@ -691,7 +725,12 @@ mod tests {
         let message = Message {
             role: Role::User,
             parts: vec![
-                Part::Result(CallResult { call_id: "call_1".into(), text: "x".into(), is_error: true }),
+                Part::Result(CallResult {
+                    call_id: "call_1".into(),
+                    text: "x".into(),
+                    images: Vec::new(),
+                    is_error: true,
+                }),
                 Part::Text("go on".into()),
             ],
             origin: None,
@@ -705,6 +744,77 @@ mod tests {
                 r#"{{"role":"tool","tool_call_id":"{id}","content":"Error: x"}},{{"role":"assistant","content":"Understood."}},{{"role":"user","content":"go on"}}"#
             )
         );
+    }
+
+    /// A user message in which two results show three images, and what the user says then.
+    fn shows_images(said: &[&str]) -> Message {
+        let result = |id: &str, text: &str, data: &[&str]| {
+            let image = |data: &&str| Image { media_type: "image/png".into(), data: (*data).into() };
+            let images = data.iter().map(image).collect();
+            Part::Result(CallResult { call_id: id.into(), text: text.into(), images, is_error: false })
+        };
+        let mut parts = vec![
+            result("a", "one.png: PNG\nmore", &["AAAA"]),
+            result("b", "no image", &[]),
+            result("c", "two", &["BBBB", "CCCC"]),
+        ];
+        parts.extend(said.iter().map(|text| Part::Text((*text).into())));
+        Message { role: Role::User, parts, origin: None }
+    }
+
+    fn rendered(settings: &Settings, message: &Message) -> Value {
+        serde_json::from_str(&format!("[{}]", user(settings, message).0)).unwrap()
+    }
+
+    #[test]
+    fn the_images_of_results_follow_all_of_them_in_one_message() {
+        let text = |text: &str| json!({"type": "text", "text": text});
+        let image = |data: &str| json!({"type": "image_url", "image_url": {"url": format!("data:image/png;base64,{data}")}});
+        let tool = |id: &str, text: &str| json!({"role": "tool", "tool_call_id": id, "content": text});
+        let mut expected = json!([
+            tool("a", "one.png: PNG\nmore"),
+            tool("b", "no image"),
+            tool("c", "two"),
+            {"role": "user", "content": [
+                text("[shown by the call \"a\": one.png: PNG]"), image("AAAA"),
+                text("[shown by the call \"c\": two]"), image("BBBB"), image("CCCC"),
+            ]},
+        ]);
+        let mut settings = settings(Host::Other, "m");
+        assert_eq!(rendered(&settings, &shows_images(&[])), expected);
+        let said = [text("go on"), text("now")];
+        expected[3]["content"].as_array_mut().unwrap().extend(said);
+        assert_eq!(rendered(&settings, &shows_images(&["go on", "now"])), expected);
+        settings.host = Host::Mistral;
+        assert_eq!(
+            rendered(&settings, &shows_images(&[]))[3],
+            json!({"role": "assistant", "content": "Understood."})
+        );
+        settings.host = Host::Other;
+        settings.learnt.no_images = Some(NoImages::NoneTaken);
+        let left_out = "\n[image left out: the model takes none]";
+        let expected = json!([
+            tool("a", &format!("one.png: PNG\nmore{left_out}")),
+            tool("b", "no image"),
+            tool("c", &format!("two{left_out}{left_out}")),
+        ]);
+        assert_eq!(rendered(&settings, &shows_images(&[])), expected);
+    }
+
+    #[test]
+    fn a_cache_mark_beside_images_is_on_the_last_text() {
+        let settings = settings(Host::OpenRouter, "anthropic/claude-haiku-4.5");
+        for (said, texts) in [(&[][..], [0, 2]), (&["go on"][..], [2, 5])] {
+            let (text, at) = user(&settings, &shows_images(said));
+            let (before, after) = text.split_at(at.unwrap());
+            let marked = format!("[{before}{}{after}]", super::super::MARK);
+            let messages: Value = serde_json::from_str(&marked).unwrap();
+            let content = messages[3]["content"].as_array().unwrap();
+            let places: Vec<usize> =
+                (0..content.len()).filter(|place| content[*place].get("cache_control").is_some()).collect();
+            assert_eq!(places, [texts[1]], "{marked}");
+            assert_eq!(content[texts[0]]["type"], "text");
+        }
     }
 
     #[test]

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::conversation::Image;
+
 pub mod arguments;
 pub mod bash;
 pub mod datetime;
 pub mod edit;
+pub mod image;
+pub mod magic;
 pub mod nearest;
 pub mod rates;
 pub mod read;
@@ -44,6 +48,8 @@ pub fn belongs_to_worker(name: &str) -> bool {
 pub struct Outcome {
     /// The text of the result.
     pub text: String,
+    /// What is shown beside the text; none where the call failed.
+    pub images: Vec<Image>,
     /// Whether the text says why the call failed.
     pub is_error: bool,
 }
@@ -51,12 +57,17 @@ pub struct Outcome {
 impl Outcome {
     /// A result of a call that did what was asked.
     pub fn ok(text: impl Into<String>) -> Outcome {
-        Outcome { text: text.into(), is_error: false }
+        Outcome { text: text.into(), images: Vec::new(), is_error: false }
+    }
+
+    /// A result that shows images, which the text names.
+    pub fn with_images(text: impl Into<String>, images: Vec<Image>) -> Outcome {
+        Outcome { text: text.into(), images, is_error: false }
     }
 
     /// A result that says why the call failed and what to do about it.
     pub fn error(text: impl Into<String>) -> Outcome {
-        Outcome { text: text.into(), is_error: true }
+        Outcome { text: text.into(), images: Vec::new(), is_error: true }
     }
 }
 

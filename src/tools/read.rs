@@ -1,4 +1,4 @@
-//! `Read`: a window on a text file, and how any tool of ours opens a file to read it.
+//! `Read`: a window on a text file, or an image, and how any tool of ours opens a file to read it.
 //!
 //! Files are streamed: memory is bounded by the window, whatever the size of the file or of its lines.
 //! Nothing here blocks on a FIFO, touches a device, or reads procfs, where other processes' keys are.
@@ -13,13 +13,15 @@ use std::path::Path;
 
 use rustix::fs::{Dir, FileType, OFlags};
 
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest};
+use crate::conversation::Image;
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, image, magic, nearest};
 
 /// What the model is told of `Read`.
 pub const SPEC: Spec = Spec {
     name: "Read",
     description: "Returns the text of a file as it is, without line numbers: at most 2000 lines or 50000 bytes, \
-        and 2000 bytes of a line. What was left out, and the call that continues, is said in brackets at the end.",
+        and 2000 bytes of a line. What was left out, and the call that continues, is said in brackets at the end. \
+        PNG, JPEG, GIF and WebP images are shown.",
     schema: r#"{"type":"object","properties":{"file_path":{"type":"string","description":"absolute or relative to the workspace"},"offset":{"type":"integer","description":"first line, counted from 1"},"limit":{"type":"integer","description":"number of lines"}},"required":["file_path"]}"#,
 };
 
@@ -37,10 +39,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 
 /// Runs `Read`.
 pub fn run(arguments: &Arguments, workspace: &Workspace) -> Outcome {
-    match show(arguments, workspace) {
-        Ok(text) => Outcome::ok(text),
-        Err(problem) => Outcome::error(problem),
-    }
+    show(arguments, workspace).unwrap_or_else(Outcome::error)
 }
 
 /// Why [`copy_raw`] did not copy.
@@ -53,12 +52,20 @@ pub enum RawError {
 }
 
 /// Copies the bytes that a call of `Read` asks for to `out` and adds nothing: the whole file, or the
-/// lines asked for. What `Read` refuses is refused.
+/// lines asked for; of an image all of it. What `Read` refuses is refused, but for images of any size.
 pub fn copy_raw(arguments: &Arguments, workspace: &Workspace, out: &mut dyn Write) -> Result<(), RawError> {
-    let request = Request::read(arguments).map_err(RawError::Refused)?;
-    let text = Text::open(request.file_path, workspace).map_err(RawError::Refused)?;
-    let (name, mut newlines) = (text.name, Newlines::of(text.encoding));
-    let mut reader = BufReader::with_capacity(BUFFER_BYTES, text.bytes);
+    let mut request = Request::read(arguments).map_err(RawError::Refused)?;
+    let opened = Opened::open(request.file_path, workspace).map_err(RawError::Refused)?;
+    let encoding = match opened.content {
+        Content::Text(encoding) => encoding,
+        Content::Image(_) => {
+            (request.offset, request.limit) = (1, None);
+            Encoding::Utf8
+        }
+        Content::Binary(kind) => return Err(RawError::Refused(opened.is_binary(kind))),
+    };
+    let (name, mut newlines) = (opened.name, Newlines::of(encoding));
+    let mut reader = BufReader::with_capacity(BUFFER_BYTES, opened.bytes);
     let raw_error = |trouble| match trouble {
         Trouble::Reading(error) => RawError::Refused(cannot_read(&name, &error)),
         Trouble::Writing(error) => RawError::Output(error),
@@ -262,11 +269,21 @@ impl Request<'_> {
     }
 }
 
-/// A file that was found to hold text.
-struct Text {
+/// A file whose beginning was looked at.
+struct Opened {
     name: String,
-    encoding: Encoding,
+    size: u64,
+    content: Content,
     bytes: io::Chain<Cursor<Vec<u8>>, File>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Text(Encoding),
+    Image(image::Format),
+    /// Anything else, with a name for it if there is one.
+    Binary(Option<&'static str>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -275,44 +292,96 @@ enum Encoding {
     Utf16 { little_endian: bool },
 }
 
-impl Text {
-    fn open(file_path: &str, workspace: &Workspace) -> Result<Text, String> {
+impl Content {
+    /// Tells it from the beginning of a file.
+    fn of(head: &[u8]) -> Content {
+        match head {
+            // Four bytes of UTF-32, which nobody writes, are left to be binary.
+            [0xFF, 0xFE, 0, 0, ..] => return Content::Binary(None),
+            [0xFF, 0xFE, ..] => return Content::Text(Encoding::Utf16 { little_endian: true }),
+            [0xFE, 0xFF, ..] => return Content::Text(Encoding::Utf16 { little_endian: false }),
+            _ => {}
+        }
+        let has_nul = head.contains(&0);
+        // A text may begin with "GIF89a" or "%PDF-", and what begins so may have no NUL for a long while.
+        let is_utf8 = std::str::from_utf8(head).map_or_else(|error| error.error_len().is_none(), |_| true);
+        match (image::Format::of(head), magic::name(head)) {
+            _ if is_utf8 && !has_nul => Content::Text(Encoding::Utf8),
+            (Some(format), _) => Content::Image(format),
+            (None, None) if !has_nul => Content::Text(Encoding::Utf8),
+            (None, kind) => Content::Binary(kind),
+        }
+    }
+}
+
+impl Opened {
+    fn open(file_path: &str, workspace: &Workspace) -> Result<Opened, String> {
         let path = workspace.resolve(file_path);
         let name = workspace.display(&path);
         let (file, metadata) = open(&path, workspace)?;
         let mut head = Vec::new();
         (&file).take(SNIFFED_BYTES).read_to_end(&mut head).map_err(|error| cannot_read(&name, &error))?;
-        let encoding = match head[..] {
-            // Four bytes of UTF-32, which nobody writes, are left to be binary.
-            [0xFF, 0xFE, 0, 0, ..] => Encoding::Utf8,
-            [0xFF, 0xFE, ..] => Encoding::Utf16 { little_endian: true },
-            [0xFE, 0xFF, ..] => Encoding::Utf16 { little_endian: false },
-            _ => Encoding::Utf8,
-        };
-        if encoding == Encoding::Utf8 && head.contains(&0) {
-            return Err(format!(
-                "{name} is a binary file of {} bytes; only text can be read",
-                metadata.len()
-            ));
-        }
-        Ok(Text { name, encoding, bytes: Cursor::new(head).chain(file) })
+        let content = Content::of(&head);
+        Ok(Opened { name, size: metadata.len(), content, bytes: Cursor::new(head).chain(file) })
+    }
+
+    fn is_binary(&self, kind: Option<&str>) -> String {
+        let kind = kind.map(|kind| format!(" ({kind})")).unwrap_or_default();
+        format!(
+            "{} is a binary file of {} bytes{kind}; only text and PNG, JPEG, GIF and WebP images can be read",
+            self.name, self.size
+        )
     }
 }
 
-fn show(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> {
+fn show(arguments: &Arguments, workspace: &Workspace) -> Result<Outcome, String> {
     let request = Request::read(arguments)?;
-    let text = Text::open(request.file_path, workspace)?;
-    match text.encoding {
-        Encoding::Utf8 => {
-            let reader = BufReader::with_capacity(BUFFER_BYTES, text.bytes);
-            show_utf8(reader, &request, &text.name, &[])
+    let opened = Opened::open(request.file_path, workspace)?;
+    match opened.content {
+        Content::Binary(kind) => Err(opened.is_binary(kind)),
+        Content::Image(format) => show_image(opened, format),
+        Content::Text(Encoding::Utf8) => {
+            let reader = BufReader::with_capacity(BUFFER_BYTES, opened.bytes);
+            show_utf8(reader, &request, &opened.name, &[]).map(Outcome::ok)
         }
-        Encoding::Utf16 { little_endian } => {
-            let decoded = Utf16Decoder { bytes: text.bytes, little_endian, units: Vec::new(), odd: None };
+        Content::Text(Encoding::Utf16 { little_endian }) => {
+            let decoded = Utf16Decoder { bytes: opened.bytes, little_endian, units: Vec::new(), odd: None };
             let reader = BufReader::with_capacity(BUFFER_BYTES, decoded);
-            show_utf8(reader, &request, &text.name, &["decoded from UTF-16"])
+            show_utf8(reader, &request, &opened.name, &["decoded from UTF-16"]).map(Outcome::ok)
         }
     }
+}
+
+/// The image in a file, and what it is in words.
+fn show_image(opened: Opened, format: image::Format) -> Result<Outcome, String> {
+    let Opened { name, size, bytes, .. } = opened;
+    let kind = format.name();
+    // What a file system says of the size may be wrong, and the file may grow.
+    let mut file = Vec::new();
+    bytes.take(image::MOST_BYTES + 1).read_to_end(&mut file).map_err(|error| cannot_read(&name, &error))?;
+    let smaller = format!(
+        "if you can run a command, make a smaller copy and read that, as with: \
+         convert {}'[0]' -resize '1568x1568>' smaller.png",
+        quoted(&name)
+    );
+    if file.len() as u64 > image::MOST_BYTES {
+        let most = image::MOST_BYTES;
+        return Err(format!(
+            "{name} is a {kind} image of {} bytes, and at most {most} can be shown; {smaller}",
+            size.max(most + 1)
+        ));
+    }
+    let (width, height) = format
+        .dimensions(&file)
+        .map_err(|problem| format!("{name} is a {kind} image of {} bytes that is {problem}", file.len()))?;
+    if width.max(height) > image::MOST_PIXELS {
+        return Err(format!(
+            "{name} is a {kind} image of {width} x {height} pixels, and at most {} a side can be shown; {smaller}",
+            image::MOST_PIXELS
+        ));
+    }
+    let text = format!("{name}: {kind} image, {width} x {height} pixels, {} bytes", file.len());
+    Ok(Outcome::with_images(text, vec![Image::new(format.media_type(), &file)]))
 }
 
 /// The asked lines of a text, with what must be said of them in brackets at the end.
@@ -597,6 +666,7 @@ impl<R: Read> Read for Utf16Decoder<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tools::image::tests::png_of;
     use crate::tools::write::tests::{Folder, make_fifo, skipped_as_root};
     use serde_json::{Value, json};
     use std::os::unix::fs::symlink;
@@ -817,14 +887,95 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_file_is_refused_with_its_size() {
+    fn a_binary_file_is_refused_with_its_size_and_kind() {
         let folder = Folder::new("read-binary");
-        folder.put("a.png", b"\x89PNG\r\n\x1a\n\0\0\0\x0d");
-        folder.put("utf32", b"\xff\xfe\0\0a\0\0\0");
-        for (name, size) in [("a.png", 12), ("utf32", 8)] {
-            let text = format!("{name} is a binary file of {size} bytes; only text can be read");
+        let cases: [(&str, &[u8], &str); 5] = [
+            ("utf32", b"\xff\xfe\0\0a\0\0\0", "8 bytes"),
+            ("tool", b"\x7fELF\x02\0", "6 bytes (ELF program or library)"),
+            ("a.pdf", b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "15 bytes (PDF document)"),
+            ("a.txt", b"\x1f\x8b\x08", "3 bytes (gzip)"),
+            ("zeros", b"\0", "1 bytes"),
+        ];
+        for (name, bytes, size) in cases {
+            folder.put(name, bytes);
+            let text = format!(
+                "{name} is a binary file of {size}; only text and PNG, JPEG, GIF and WebP images can be read"
+            );
             assert_eq!(read(&folder, name), Outcome::error(&text));
             assert_eq!(raw(&folder, json!({ "file_path": name })), Err(text));
+        }
+    }
+
+    #[test]
+    fn an_image_is_known_by_its_content_and_shown_with_its_dimensions() {
+        let folder = Folder::new("read-image");
+        let file = png_of(640, 480, 3);
+        folder.put("it's.txt", &file);
+        let outcome = call(&folder, json!({ "file_path": "it's.txt", "offset": 3, "limit": 1 }));
+        let text = format!("it's.txt: PNG image, 640 x 480 pixels, {} bytes", file.len());
+        assert_eq!(outcome, Outcome::with_images(text, vec![Image::new("image/png", &file)]));
+        let copied = raw(&folder, json!({ "file_path": "it's.txt", "offset": 3, "limit": 1 }));
+        assert_eq!(copied.unwrap(), file);
+        for text in ["GIF89a is a format", "%PDF-1.4 begins such files", "BM"] {
+            folder.put("a.gif", text);
+            assert_eq!(read(&folder, "a.gif"), Outcome::ok(text));
+        }
+    }
+
+    #[test]
+    fn an_image_that_is_cut_off_or_broken_is_said_to_be() {
+        let folder = Folder::new("read-image-cut");
+        let file = png_of(640, 480, 3);
+        folder.put("a.png", &file[..20]);
+        folder.put("b.png", png_of(0, 480, 3));
+        let cases = [
+            ("a.png", "a.png is a PNG image of 20 bytes that is cut off"),
+            (
+                "b.png",
+                "b.png is a PNG image of 60 bytes that is broken: its header says that it has no pixels",
+            ),
+        ];
+        for (name, text) in cases {
+            assert_eq!(read(&folder, name), Outcome::error(text));
+        }
+        assert_eq!(raw(&folder, json!({ "file_path": "a.png" })).unwrap(), &file[..20]);
+    }
+
+    #[test]
+    fn an_image_over_a_limit_is_refused_with_a_remedy() {
+        let folder = Folder::new("read-image-large");
+        let most = image::MOST_BYTES as usize;
+        let overhead = png_of(1, 1, 0).len();
+        folder.put("fits.png", png_of(8000, 1, most - overhead));
+        let shown = read(&folder, "fits.png");
+        assert_eq!(shown.images[0].data.len(), 5 << 20);
+        assert!(Image::from_json(&shown.images[0].to_json()).is_ok());
+        folder.put("a b.png", png_of(1, 1, most - overhead + 1));
+        folder.put("wide.png", png_of(8001, 1, 1));
+        let remedy = |name: &str| {
+            format!(
+                "if you can run a command, make a smaller copy and read that, as with: \
+                 convert {name}'[0]' -resize '1568x1568>' smaller.png"
+            )
+        };
+        let cases = [
+            (
+                "a b.png",
+                format!(
+                    "a b.png is a PNG image of 3932161 bytes, and at most 3932160 can be shown; {}",
+                    remedy("'a b.png'")
+                ),
+            ),
+            (
+                "wide.png",
+                format!(
+                    "wide.png is a PNG image of 8001 x 1 pixels, and at most 8000 a side can be shown; {}",
+                    remedy("wide.png")
+                ),
+            ),
+        ];
+        for (name, text) in cases {
+            assert_eq!(read(&folder, name), Outcome::error(text));
         }
     }
 
@@ -834,7 +985,9 @@ mod tests {
         let size = 10 << 30;
         let empty = folder.put("empty", "");
         OpenOptions::new().write(true).open(empty).unwrap().set_len(size).unwrap();
-        let text = format!("empty is a binary file of {size} bytes; only text can be read");
+        let text = format!(
+            "empty is a binary file of {size} bytes; only text and PNG, JPEG, GIF and WebP images can be read"
+        );
         assert_eq!(read(&folder, "empty"), Outcome::error(text));
 
         let started = folder.put("started", "line\n".repeat(3000));

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::bash::{self, Background};
 use super::rates::Fetched;
 use super::{Arguments, Outcome, Spec, Surroundings, Workspace, belongs_to_worker, execute};
-use crate::conversation::Call;
+use crate::conversation::{Call, Image};
 use crate::sandbox::{Setup, Worker};
 
 /// How long ending a command may take once its time is over.
@@ -114,8 +114,11 @@ impl Toolbox {
             ));
         };
         let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
+        let mut text = self.without_places(text);
         let is_error = answer.get("is_error").and_then(Value::as_bool).unwrap_or(true);
-        Outcome { text: self.without_places(text), is_error }
+        let shown = answer.get("images").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let images = images(shown, is_error, &mut text);
+        Outcome { text, images, is_error }
     }
 
     fn worker(&mut self) -> Result<&mut Worker, String> {
@@ -134,6 +137,24 @@ impl Toolbox {
         }
         replace_folder(&text, &self.workspace.root, ".")
     }
+}
+
+/// The images of an answer that can be sent; the text gets a line for each that cannot.
+fn images(shown: &[Value], is_error: bool, text: &mut String) -> Vec<Image> {
+    const MOST_IMAGES: usize = 20;
+    let mut images = Vec::new();
+    for value in shown.iter().take(MOST_IMAGES) {
+        match Image::from_json(value) {
+            // Anthropic takes only text in the result of a call that failed.
+            Ok(_) if is_error => text.push_str("\n[image left out: the call failed]"),
+            Ok(image) => images.push(image),
+            Err(reason) => text.push_str(&format!("\n[image left out: {reason}]")),
+        }
+    }
+    if let more @ 1.. = shown.len().saturating_sub(MOST_IMAGES) {
+        text.push_str(&format!("\n[{more} images left out: a result shows at most {MOST_IMAGES}]"));
+    }
+    images
 }
 
 /// How long the worker may take for a call: all it does ends by itself sooner than that, so that one
@@ -189,7 +210,11 @@ pub fn serve(request: &str, background: &mut Background) -> String {
         (_, Err(error)) => Outcome::error(format!("the current folder is gone: {error}")),
         (Err(error), _) => Outcome::error(format!("the request cannot be read: {error}")),
     };
-    json!({"text": outcome.text, "is_error": outcome.is_error}).to_string()
+    let mut answer = json!({"text": outcome.text, "is_error": outcome.is_error});
+    if !outcome.images.is_empty() {
+        answer["images"] = outcome.images.iter().map(Image::to_json).collect();
+    }
+    answer.to_string()
 }
 
 #[cfg(test)]
@@ -204,6 +229,26 @@ mod tests {
         assert_eq!(limit("Bash", json!({"command": "ls"})), Duration::from_secs(150));
         assert_eq!(limit("Bash", json!({})), Duration::from_secs(30));
         assert_eq!(limit("Write", json!({"timeout": 5})), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn images_in_an_answer_are_checked_and_those_left_out_are_said() {
+        let good = json!({"media_type": "image/png", "data": "iVBORw=="});
+        let shown =
+            [good.clone(), json!({"media_type": "text/html", "data": "AAAA"}), json!(7), good.clone()];
+        let image = Image::from_json(&good).unwrap();
+        let mut text = "t".to_owned();
+        assert_eq!(images(&shown, false, &mut text), [image.clone(), image]);
+        assert_eq!(
+            text,
+            "t\n[image left out: it is no PNG, JPEG, GIF or WebP]\n[image left out: it lacks a media type or data]"
+        );
+        let mut text = "t".to_owned();
+        assert_eq!(images(&shown[..1], true, &mut text), []);
+        assert_eq!(text, "t\n[image left out: the call failed]");
+        let mut text = String::new();
+        assert_eq!(images(&vec![good; 23], false, &mut text).len(), 20);
+        assert_eq!(text, "\n[3 images left out: a result shows at most 20]");
     }
 
     #[test]

@@ -307,9 +307,10 @@ fn openai_user_content(api: Api, content: Option<&Value>, place: &str) -> Checke
         only(object(part, place)?, &["type", "image_url"], place)?;
         let image = object(&part["image_url"], place)?;
         only(image, &["url", "detail"], place)?;
-        ensure(text_at(image, "url").is_some_and(|url| !url.is_empty()), || {
-            format!("{place} has an empty image")
-        })?;
+        let url = text_at(image, "url").unwrap_or_default();
+        let (media, data) =
+            url.strip_prefix("data:").and_then(|url| url.split_once(";base64,")).unwrap_or_default();
+        image_data(media, data, place)?;
     }
     Ok(())
 }
@@ -459,9 +460,21 @@ fn image(block: &Map<String, Value>, known: &[&str], place: &str) -> Checked {
     mark(block, place)?;
     let source = object(&block["source"], place)?;
     only(source, &["type", "media_type", "data"], place)?;
-    let media = text_at(source, "media_type").unwrap_or_default();
+    ensure(text_at(source, "type") == Some("base64"), || format!("{place} has an image from elsewhere"))?;
+    let [media, data] = ["media_type", "data"].map(|key| text_at(source, key).unwrap_or_default());
+    image_data(media, data, place)
+}
+
+/// An image is of a type that both APIs take, in base64 without line ends.
+fn image_data(media: &str, data: &str, place: &str) -> Checked {
     let known = ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&media);
-    ensure(known, || format!("{place} has an image of type {media:?}"))
+    ensure(known, || format!("{place} has an image of type {media:?}"))?;
+    let digits = data.trim_end_matches('=');
+    let sound = !digits.is_empty()
+        && data.len() - digits.len() <= 2
+        && data.len().is_multiple_of(4)
+        && digits.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'));
+    ensure(sound, || format!("{place} has an image that is not base64"))
 }
 
 /// Whether the text of a message has a call of the server's own tools: such a message may be the last,
@@ -543,6 +556,18 @@ fn refilled(before: &str, now: &str) -> bool {
     before.replacen(r#""content":null"#, r#""content":"""#, 1) == now
 }
 
+/// Images give way to a text for the rest of a run once a server has refused one.
+fn without_images(before: &str, now: &str) -> bool {
+    let notes = ["the model takes none", "the server refused one of them"]
+        .map(|why| format!(r"\n[image left out: {why}]"));
+    holds_an_image(before) && !holds_an_image(now)
+        || notes.iter().any(|note| now.contains(note) && now.replace(note, "") == before)
+}
+
+fn holds_an_image(message: &str) -> bool {
+    message.contains(r#""type":"image""#) || message.contains(r#""type":"image_url""#)
+}
+
 /// The later body's system prompt, tools and first messages are the earlier one's, byte for byte
 /// apart from cache marks. A last message of the user's, or of a server that paused, may have grown,
 /// because neighbours are merged.
@@ -557,7 +582,10 @@ fn grown(earlier: &[u8], later: &[u8]) -> Checked {
         let found = now.get(index).map(String::as_str).unwrap_or_default();
         let is_last = index + 1 == before.len();
         ensure(
-            found == message || (is_last && has_grown(message, found)) || refilled(message, found),
+            found == message
+                || (is_last && has_grown(message, found))
+                || refilled(message, found)
+                || without_images(message, found),
             || format!("messages[{index}] was\n  {message}\nand is now\n  {found}"),
         )?;
     }
@@ -709,6 +737,16 @@ mod tests {
                 ),
                 ("/messages/4/content", json!(""), "messages[4] has an empty text"),
                 (
+                    "/messages/4/content",
+                    json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]),
+                    "messages[4] has the content [{\"type\":\"image_url\",\"image_url\":{\"url\":\"data:image/png;base64,AAAA\"}}]",
+                ),
+                (
+                    "/messages/1/content",
+                    json!([{"type": "image_url", "image_url": {"url": "http://h/a.png"}}]),
+                    "messages[1] has an image of type \"\"",
+                ),
+                (
                     "/messages/4",
                     json!({"role": "user", "content": "x"}),
                     "messages[4] comes before the results of [\"b\"]",
@@ -762,6 +800,21 @@ mod tests {
                     json!([{"type": "image", "source": {}}]),
                     "messages[2] has the unknown member Some(\"source\")",
                 ),
+                (
+                    "/messages/2/content/0/content",
+                    json!([{"type": "image", "source": {"type": "base64", "media_type": "image/bmp", "data": "AAAA"}}]),
+                    "messages[2] has an image of type \"image/bmp\"",
+                ),
+                (
+                    "/messages/2/content/0/content",
+                    json!([{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A\nA="}}]),
+                    "messages[2] has an image that is not base64",
+                ),
+                (
+                    "/messages/2/content/0/content",
+                    json!([{"type": "image", "source": {"type": "url", "url": "http://h/"}}]),
+                    "messages[2] has the unknown member Some(\"url\")",
+                ),
                 ("/tools/0/strict", json!(true), "tools[0] has the unknown member Some(\"strict\")"),
             ],
         );
@@ -791,6 +844,18 @@ mod tests {
             grown(&body(r#"{"role":"user","content":"u"}"#), &body(r#"{"role":"user","content":"u\n\nv"}"#)),
             Ok(())
         );
+    }
+
+    #[test]
+    fn images_may_give_way_to_a_text_that_says_so() {
+        let tool = |text: &str| format!(r#"{{"role":"tool","tool_call_id":"a","content":"{text}"}}"#);
+        let shown = r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}"#;
+        let body = |messages: &[&str]| format!(r#"{{"messages":[{}]}}"#, messages.join(",")).into_bytes();
+        let (before, after) = (tool("a.png"), tool(r"a.png\n[image left out: the model takes none]"));
+        let earlier = body(&[&before, shown]);
+        assert_eq!(grown(&earlier, &body(&[&after])), Ok(()));
+        assert!(grown(&earlier, &body(&[&tool(r"b.png\n[image left out: the model takes none]")])).is_err());
+        assert!(grown(&earlier, &body(&[&before, &shown.replace('x', "y")])).is_err());
     }
 
     #[test]

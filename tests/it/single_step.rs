@@ -199,7 +199,8 @@ fn a_call_that_fails_prints_nothing_and_is_no_success() {
 fn a_file_that_is_binary_is_refused() {
     let story = story("binary", Api::OpenAi).file("apple.py", b"\x7fELF\0\0\0\x01");
     story.reply(form("stream")).run().code(1).stdout("").stderr(
-        "cotter: the call of Read failed: apple.py is a binary file of 8 bytes; only text can be read\n",
+        "cotter: the call of Read failed: apple.py is a binary file of 8 bytes (ELF program or library); \
+         only text and PNG, JPEG, GIF and WebP images can be read\n",
     );
 }
 
