@@ -287,7 +287,12 @@ impl Agent {
                     self.turns += 1;
                     self.usage.add(reply.usage);
                     if !self.http.is_replaying() {
-                        warn_of_cut_prompt(bytes, reply.usage, output);
+                        // Images cost tokens by their dimensions, few for their bytes.
+                        let images = match self.settings.learnt.no_images {
+                            None => self.conversation.images().1,
+                            Some(_) => 0,
+                        };
+                        warn_of_cut_prompt(bytes.saturating_sub(images), reply.usage, output);
                     }
                     if let Some(word) = &reply.unknown_stop {
                         output.detail(&format!(

@@ -10,6 +10,7 @@ mod dates;
 mod demo;
 mod exchange_rates;
 mod exit_codes;
+mod images;
 mod processes;
 mod proxies;
 mod quirks;

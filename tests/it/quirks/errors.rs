@@ -1,9 +1,10 @@
-//! Quirks 32, 50 to 54, 57, 68, 69 and 73: errors and what is done about them.
+//! Quirks 32, 50 to 54, 57, 68, 69, 73 and 74: errors and what is done about them.
 //!
 //! Each test has the number of its quirk in its name, as `fixtures/README.md` lists them.
 
 use super::*;
 use crate::check::cache_marks;
+use crate::images::PNG;
 
 /// The exchange ends the run at its only reply; what is said of it is kept short and quotes the server.
 #[track_caller]
@@ -110,4 +111,19 @@ fn q73_with_too_many_cache_marks_two_fewer_are_sent_from_then_on() {
     let marks = [1, 2, 3].map(|number| cache_marks(&outcome.body(number)));
     let fewer = marks[1] < marks[0] && marks[1] <= 2 && marks[2] <= 2;
     outcome.equal((marks, fewer), (marks, true));
+}
+
+#[test]
+fn q74_images_that_are_refused_give_way_to_a_text_and_the_run_goes_on() {
+    for fixture in ["q74-images-refused", "q74-images-refused-with-500"] {
+        let outcome = chat(fixture).file("bridge.png", PNG).run();
+        outcome.request_count(3);
+        let shown = "bridge.png: PNG image, 2 x 1 pixels, 72 bytes";
+        outcome.equal(&*told(&outcome.body(2))[0].result, shown);
+        let told_instead = format!("{shown}\n[image left out: the model takes none]");
+        reads_and_answers(&outcome, &[("bridge.png", &told_instead)]);
+        outcome.equal(outcome.sent(2).contains("image_url"), true);
+        outcome.equal(outcome.sent(3).contains("image_url"), false);
+        outcome.stderr("cotter: images are left out of this run's requests: the model takes none\n");
+    }
 }
