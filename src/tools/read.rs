@@ -179,6 +179,13 @@ fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> String {
         }
         Err(_) => return format!("there is no file {name}"),
     };
+    // What is no text in a name is shown as U+FFFD, which is then another name.
+    if names.first.iter().any(|shown| shown.trim_end_matches('/') == wanted) {
+        return format!(
+            "the name of {name} holds bytes that are not UTF-8, which file_path cannot give; if you can run a \
+             command, rename it there, with * in place of those bytes"
+        );
+    }
     let near = nearest::names(&wanted, names.first.iter().map(String::as_str));
     match near.is_empty() {
         true => format!("there is no file {name}, and no name like it in {shown_folder}"),
@@ -667,7 +674,7 @@ impl<R: Read> Read for Utf16Decoder<R> {
 mod tests {
     use super::*;
     use crate::tools::image::tests::png_of;
-    use crate::tools::write::tests::{Folder, make_fifo, skipped_as_root};
+    use crate::tools::write::tests::{Folder, make_fifo, skipped, skipped_as_root};
     use serde_json::{Value, json};
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
@@ -1060,6 +1067,70 @@ mod tests {
             assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text.to_owned()));
         }
         assert!(read(&folder, "a\0b").text.starts_with("cannot read a\0b: "));
+    }
+
+    #[test]
+    fn a_name_of_any_text_is_taken_and_others_are_told_of() {
+        let folder = Folder::new("read-names");
+        for name in ["a b", " ", "a\nb", "-n", "h\u{e9}", "$HOME", "'\""] {
+            folder.put(name, name);
+            assert_eq!(read(&folder, name), Outcome::ok(name));
+        }
+        let latin = OsString::from_vec(b"caf\xe9".to_vec());
+        fs::write(folder.path.join(&latin), "x").unwrap();
+        let text = "the name of caf\u{fffd} holds bytes that are not UTF-8, which file_path cannot give; if you \
+                    can run a command, rename it there, with * in place of those bytes";
+        assert_eq!(read(&folder, "caf\u{fffd}"), Outcome::error(text));
+        let text = "there is no file cafe; the nearest names in . are: caf\u{fffd}";
+        assert_eq!(read(&folder, "cafe"), Outcome::error(text));
+    }
+
+    #[test]
+    fn links_that_lead_in_a_circle_are_an_error() {
+        let folder = Folder::new("read-circle");
+        symlink("b", folder.path.join("a")).unwrap();
+        symlink("a", folder.path.join("b")).unwrap();
+        let text = "cannot read a: Too many levels of symbolic links (os error 40)";
+        assert_eq!(read(&folder, "a"), Outcome::error(text));
+    }
+
+    /// Whichever of the two has the name when it is looked at and when it is opened.
+    #[test]
+    fn a_fifo_that_takes_the_place_of_a_file_is_not_waited_for() {
+        let folder = Folder::new("read-swapped");
+        make_fifo(&folder.path.join("fifo"));
+        folder.put("file", "text");
+        let path = folder.path.clone();
+        let swapping = std::thread::spawn(move || {
+            for turn in 0..1000 {
+                let kept = path.join(if turn % 2 == 0 { "fifo" } else { "file" });
+                fs::hard_link(kept, path.join("new")).unwrap();
+                fs::rename(path.join("new"), path.join("a")).unwrap();
+            }
+        });
+        let (mut texts, mut refusals) = (0, 0);
+        while !swapping.is_finished() || texts + refusals == 0 {
+            match read(&folder, "a") {
+                Outcome { is_error: false, text, .. } => {
+                    assert_eq!(text, "text");
+                    texts += 1;
+                }
+                outcome if outcome.text == "a is a FIFO, not a file" => refusals += 1,
+                outcome => assert!(outcome.text.starts_with("there is no file a"), "{}", outcome.text),
+            }
+        }
+        swapping.join().unwrap();
+    }
+
+    /// The kernel says 4096 bytes of each such file, whatever it holds.
+    #[test]
+    fn a_file_whose_size_is_wrong_is_read_to_its_end() {
+        let path = "/sys/devices/system/cpu/online";
+        if fs::metadata(path).is_err() {
+            return skipped("a_file_whose_size_is_wrong_is_read_to_its_end", "there is no sysfs");
+        }
+        let folder = Folder::new("read-sysfs");
+        assert_eq!(read(&folder, path), Outcome::ok(fs::read_to_string(path).unwrap()));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod images;
 mod processes;
 mod proxies;
 mod quirks;
+mod reading;
 mod readme;
 mod recorded;
 mod recordings;
