@@ -1104,7 +1104,7 @@ mod tests {
         folder.put("a", "text");
         let path = folder.path.clone();
         let swapping = std::thread::spawn(move || {
-            for turn in 0..1000 {
+            for turn in 0..20_000 {
                 let kept = path.join(if turn % 2 == 0 { "fifo" } else { "file" });
                 fs::hard_link(kept, path.join("new")).unwrap();
                 fs::rename(path.join("new"), path.join("a")).unwrap();
