@@ -13,6 +13,7 @@ pub mod bash;
 pub mod datetime;
 pub mod edit;
 pub mod image;
+pub mod lines;
 pub mod magic;
 pub mod nearest;
 pub mod rates;
