@@ -248,7 +248,17 @@ fn status_number(pid: Pid, name: &str) -> u64 {
 /// The session of a process: 0 where its leader is outside the tests' process namespace, as it can be in a
 /// container.
 fn session(pid: Pid) -> i32 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    let (_, rest) = stat.rsplit_once(')').unwrap();
-    rest.split_whitespace().nth(3).unwrap().parse().unwrap()
+    stat_word(pid, 3).unwrap().parse().unwrap()
+}
+
+/// Whether a process runs no more, be it that its parent has not noticed yet.
+fn has_ended(pid: Pid) -> bool {
+    stat_word(pid, 0).is_none_or(|state| state == "Z" || state == "X")
+}
+
+/// A word of `/proc/PID/stat`, counted from 0 behind the process's name.
+fn stat_word(pid: Pid, index: usize) -> Option<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(index).map(str::to_owned)
 }

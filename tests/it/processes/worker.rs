@@ -36,8 +36,10 @@ fn when_a_process_below_is_killed_between_calls_the_next_call_says_so() {
         let second = asking(2, &[bash("echo lost"), bash("echo found")]).held_by(&gate);
         let run = Run::start(bare(name).reply(asking(1, &[background])).reply(second).reply(done()));
         gate.wait_until_asked();
-        let victim = if name == "worker" { run.worker() } else { run.supervisor() };
+        let worker = run.worker();
+        let victim = if name == "worker" { worker } else { run.supervisor() };
         kill_process(victim, Signal::KILL).unwrap();
+        wait_for("the worker's end", || has_ended(worker).then_some(()));
         gate.open();
         let outcome = run.finish();
         let found = results(&outcome);
