@@ -58,7 +58,7 @@ fn edit(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> 
     let view = View::of(&content, old);
     let places = occurrences(&view.text, old);
     if places.is_empty() {
-        return Err(not_found(&name, &content, old));
+        return Err(not_found(&name, &view.text, old));
     }
     let lines = view.line_numbers(&places);
     if !replaces_all {
@@ -85,8 +85,10 @@ fn edit(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> 
 }
 
 fn load(path: &Path, name: &str, workspace: &Workspace) -> Result<Vec<u8>, String> {
-    let (file, metadata) = read::open(path, workspace)
-        .map_err(|problem| format!("{problem}; Edit changes a file that is there, Write creates one"))?;
+    let (file, metadata) = read::open(path, workspace).map_err(|problem| match path.try_exists() {
+        Ok(false) => format!("{problem}; Edit changes a file that is there, Write creates one"),
+        _ => problem,
+    })?;
     let too_large = || {
         format!(
             "{name} is larger than {MAX_FILE_BYTES} bytes, which is too large for Edit; use sed with Bash"
@@ -310,7 +312,12 @@ fn refuse_ambiguous(
     }
 }
 
+/// Words why `old` was not found. `content` is as it was searched: what differs from the file there is
+/// not why.
 fn not_found(name: &str, content: &[u8], old: &str) -> String {
+    if content.is_empty() {
+        return format!("{name} is empty, so there is nothing to replace; use Write to fill it");
+    }
     let start = format!("old_string does not occur in {name}");
     if old.contains('\u{fffd}') {
         return format!(
@@ -319,6 +326,10 @@ fn not_found(name: &str, content: &[u8], old: &str) -> String {
     }
     match nearest::place(content, old) {
         Some(place) => format!("{start}; {place}"),
+        None if content.len() > nearest::SEARCHED_BYTES => format!(
+            "{start}, nor anything like it in the first {} bytes; Read the file and copy the text exactly",
+            nearest::SEARCHED_BYTES
+        ),
         None => format!("{start}, nor anything like it; Read the file and copy the text exactly"),
     }
 }
@@ -405,9 +416,12 @@ mod tests {
         assert_eq!(swap(&folder, "", "z"), Outcome::error(text));
         let text = "old_string and new_string are the same, so nothing would change";
         assert_eq!(swap(&folder, "text", "text"), Outcome::error(text));
-        let way_out = "; Edit changes a file that is there, Write creates one";
         let cases = [
-            ("b", "there is no file b; the nearest names in . are: a, d/"),
+            (
+                "b",
+                "there is no file b; the nearest names in . are: a, d/; \
+                 Edit changes a file that is there, Write creates one",
+            ),
             ("d", "d is a directory, not a file; it is empty"),
             ("fifo", "fifo is a FIFO, not a file"),
             (
@@ -417,7 +431,7 @@ mod tests {
         ];
         for (path, text) in cases {
             let outcome = call(&folder, json!({ "file_path": path, "old_string": "x", "new_string": "y" }));
-            assert_eq!(outcome, Outcome::error(format!("{text}{way_out}")));
+            assert_eq!(outcome, Outcome::error(text));
         }
         let outcome = call(&folder, json!({ "file_path": "a", "old_string": "x" }));
         let text = format!("Edit needs \"new_string\"; the schema of its arguments is {}", SPEC.schema);
@@ -437,10 +451,30 @@ mod tests {
         let text = "old_string does not occur in a; \
                     U+FFFD may stand for bytes that are not UTF-8 there, so choose a text without it";
         assert_eq!(swap(&folder, "print\u{fffd}", "x"), Outcome::error(text));
+        folder.put("a", "");
+        let text = "a is empty, so there is nothing to replace; use Write to fill it";
+        assert_eq!(swap(&folder, "x", "y"), Outcome::error(text));
+        folder.put("a", "x".repeat((4 << 20) + 1));
+        let text = "old_string does not occur in a, nor anything like it in the first 4194304 bytes; \
+                    Read the file and copy the text exactly";
+        assert_eq!(swap(&folder, "0123456789", "x"), Outcome::error(text));
         folder.put("a", [0xFF, 0xFE, b'a', 0]);
         let text = "a is UTF-16, which Edit cannot change; \
                     convert it with iconv and Bash, or replace it with Write";
         assert_eq!(swap(&folder, "a", "x"), Outcome::error(text));
+    }
+
+    /// Line endings were named as a difference too, although an LF finds a CRLF.
+    #[test]
+    fn in_a_crlf_file_only_what_kept_the_text_from_being_found_is_named() {
+        let folder = Folder::new("edit-missing-crlf");
+        folder.put("a", "if x:\r\n\ty()\r\n\tz()\r\n");
+        let text = "old_string does not occur in a; the nearest place is line 2:\n\ty()\n\tz()\n\
+                    it differs in indentation (the file has 1 tab, old_string 4 spaces)";
+        assert_eq!(swap(&folder, "    y()\n    z()", "x"), Outcome::error(text));
+        let text = "old_string does not occur in a; the nearest place is line 3:\n\tz()\n\
+                    it differs in indentation (the file has 1 tab, old_string 2 tabs)";
+        assert_eq!(swap(&folder, "\t\tz()\r\n", "x"), Outcome::error(text));
     }
 
     /// (content, old_string, new_string, content afterwards)
@@ -590,8 +624,19 @@ mod tests {
     #[test]
     fn all_bytes_outside_the_edit_are_the_same_in_any_file() {
         let folder = Folder::new("edit-property");
-        let around: [&[u8]; 10] =
-            [b"\n", b"\r\n", b"\r", b"a", b"bc", "é".as_bytes(), b"\xff", b"\xc3", b"\0", b"\xe2\x82"];
+        let around: [&[u8]; 11] = [
+            b"\n",
+            b"\r\n",
+            b"\r",
+            b"a",
+            b"bc",
+            "é".as_bytes(),
+            b"\xff",
+            b"\xc3",
+            b"\0",
+            b"\xe2\x82",
+            "\u{feff}".as_bytes(),
+        ];
         let inside: [&[u8]; 6] = [b"\n", b"\n", b"a", b"x", "é".as_bytes(), "\u{20ac}".as_bytes()];
         let mut random = Random(0x9E37_79B9_7F4A_7C15);
         for round in 0..3000 {
@@ -646,13 +691,14 @@ mod tests {
             let edited = Change::of(&old, &new).apply(&content, &view, &places);
 
             // The same by a search that is too simple to be wrong.
-            let (plain, mut expected, mut at) = (folded(&content), Vec::new(), 0);
+            let (plain, mut expected, mut at, mut count) = (folded(&content), Vec::new(), 0, 0);
             while at < plain.len() {
                 match plain[at..].starts_with(old.as_bytes()) {
-                    true => (expected.extend(new.as_bytes()), at += old.len()).1,
+                    true => (expected.extend(new.as_bytes()), at += old.len(), count += 1).1,
                     false => (expected.push(plain[at]), at += 1).1,
                 }
             }
+            assert_eq!(places.len(), count, "round {round}: {content:?} {old:?}");
             assert_eq!(folded(&edited), expected, "round {round}: {content:?} {old:?} {new:?}");
             let (crlf, bare) = (content.windows(2).any(|pair| pair == b"\r\n"), folded(&content) == content);
             if crlf && !has_bare_newline(&content) {

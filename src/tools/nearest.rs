@@ -44,9 +44,9 @@ pub fn distance(one: &str, other: &str) -> usize {
 }
 
 /// Only this much of a file is searched for a near place, so that an error stays cheap.
-const SEARCHED_BYTES: usize = 4 << 20;
+pub const SEARCHED_BYTES: usize = 4 << 20;
 /// A long text is looked for by its first lines, and no more of the file is shown.
-const COMPARED_LINES: usize = 20;
+const SHOWN_LINES: usize = 20;
 /// Lines in an error are cut to this many characters.
 const SHOWN_CHARACTERS: usize = 160;
 /// A place counts as near if this part of its text, in percent, is what was looked for.
@@ -58,9 +58,9 @@ pub fn place(content: &[u8], wanted: &str) -> Option<String> {
     let content = String::from_utf8_lossy(&content[..content.len().min(SEARCHED_BYTES)]);
     let content = content.strip_prefix('\u{feff}').unwrap_or(&content);
     let there: Vec<&str> = content.split_inclusive('\n').collect();
-    let wanted: Vec<&str> = wanted.split_inclusive('\n').take(COMPARED_LINES).collect();
+    let wanted: Vec<&str> = wanted.split_inclusive('\n').collect();
     let there_plain: Vec<String> = there.iter().map(|line| plain(line, &ALL)).collect();
-    let wanted_plain: Vec<String> = wanted.iter().map(|line| plain(line, &ALL)).collect();
+    let wanted_plain: Vec<String> = wanted.iter().take(SHOWN_LINES).map(|line| plain(line, &ALL)).collect();
 
     let full: usize = wanted_plain.iter().map(|line| line.len().max(1)).sum();
     let mut best = (0, 0);
@@ -77,7 +77,7 @@ pub fn place(content: &[u8], wanted: &str) -> Option<String> {
     }
     let window = &there[start..there.len().min(start + wanted.len())];
     let mut text = format!("the nearest place is line {}:\n", start + 1);
-    for line in window {
+    for line in window.iter().take(SHOWN_LINES) {
         writeln!(text, "{}", shown(line)).expect("a string takes any text");
     }
     text.push_str(&differences(window, &wanted, start + 1));
@@ -161,8 +161,7 @@ fn differences(there: &[&str], wanted: &[&str], first_line: usize) -> String {
             continue;
         }
         if !fits(&plain(there, &ALL), &plain(wanted, &ALL)) {
-            let line = first_line + index;
-            return format!("line {line} is not what old_string has: {}", shown(wanted));
+            return other_line(first_line, index, there, wanted);
         }
         for kind in ALL {
             let others: Vec<Kind> = ALL.into_iter().filter(|it| *it != kind).collect();
@@ -179,11 +178,33 @@ fn differences(there: &[&str], wanted: &[&str], first_line: usize) -> String {
     }
 }
 
+/// Says that a line is another one than was looked for, and how if that cannot be seen.
+fn other_line(first_line: usize, index: usize, there: &str, wanted: &str) -> String {
+    let line = first_line + index;
+    let mut text = match index < SHOWN_LINES {
+        true => format!("line {line} is not what old_string has: {}", shown(wanted)),
+        false => format!("line {line} is not what old_string has:\n{}\n{}", shown(there), shown(wanted)),
+    };
+    let pair = there.chars().zip(wanted.chars()).enumerate().find(|(_, (there, wanted))| there != wanted);
+    // ASCII can be told apart by looking.
+    if let Some((column, (there, wanted))) = pair
+        && !(there.is_ascii() && wanted.is_ascii())
+    {
+        let (column, there, wanted) = (column + 1, u32::from(there), u32::from(wanted));
+        let point = format!("\nat character {column} the file has U+{there:04X}, old_string U+{wanted:04X}");
+        text.push_str(&point);
+    }
+    text
+}
+
 fn described(kind: Kind, there: &[&str], wanted: &[&str]) -> String {
     match kind {
         Kind::NoBreakSpaces => "no-break spaces (U+00A0 or U+202F against a plain space)".to_owned(),
         Kind::Quotes => "quotes (typographic against plain)".to_owned(),
         Kind::Spacing => "spaces within or at the end of a line".to_owned(),
+        Kind::LineEndings if !there.iter().all(|line| line.ends_with('\n')) => {
+            "its end (the file has no newline there)".to_owned()
+        }
         Kind::LineEndings => "line endings (CRLF against LF)".to_owned(),
         Kind::Indentation => {
             let pairs =
@@ -207,12 +228,13 @@ fn indentation(line: &str) -> String {
     if parts.is_empty() { "none".to_owned() } else { parts.join(" and ") }
 }
 
-/// A line as an error shows it: without its ending and not too long.
+/// A line as an error shows it: without its ending, not too long, and without NULs, for which many servers
+/// refuse a request.
 fn shown(line: &str) -> String {
-    let line = line.trim_end_matches(['\r', '\n']);
+    let line = line.trim_end_matches(['\r', '\n']).replace('\0', "\u{fffd}");
     match line.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &line[..end]),
-        None => line.to_owned(),
+        None => line,
     }
 }
 
@@ -292,6 +314,41 @@ mod tests {
         for (content, wanted, text) in cases {
             assert_eq!(place(content.as_bytes(), wanted).as_deref(), Some(text), "{wanted}");
         }
+    }
+
+    /// It was said to differ in line endings.
+    #[test]
+    fn a_final_newline_that_the_file_has_not_is_named() {
+        let text = "the nearest place is line 2:\ntwo\nit differs in its end (the file has no newline there)";
+        assert_eq!(place(b"one\ntwo", "two\n").as_deref(), Some(text));
+    }
+
+    /// Only the first twenty lines were compared, and it was said to differ in white space.
+    #[test]
+    fn a_difference_behind_the_lines_shown_is_found() {
+        let lines: Vec<String> = (1..=30).map(|number| format!("line {number}\n")).collect();
+        let wanted = lines.concat().replace("line 25\n", "line 52\n");
+        let text = format!(
+            "the nearest place is line 1:\n{}line 25 is not what old_string has:\nline 25\nline 52",
+            lines[..20].concat()
+        );
+        assert_eq!(place(lines.concat().as_bytes(), &wanted), Some(text));
+    }
+
+    #[test]
+    fn letters_that_look_alike_are_told_by_their_code_points() {
+        let text = "the nearest place is line 1:\nfrom 1 \u{2013} 2\n\
+                    line 1 is not what old_string has: from 1 - 2\n\
+                    at character 8 the file has U+2013, old_string U+002D";
+        assert_eq!(place("from 1 \u{2013} 2\n".as_bytes(), "from 1 - 2").as_deref(), Some(text));
+    }
+
+    /// Many servers refuse a request that holds a NUL.
+    #[test]
+    fn a_nul_is_not_shown() {
+        let text = "the nearest place is line 1:\nkey\u{fffd}value\n\
+                    line 1 is not what old_string has: key\u{fffd}values";
+        assert_eq!(place(b"key\0value\n", "key\0values").as_deref(), Some(text));
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn write(arguments: &Arguments, workspace: &Workspace) -> Result<String, String>
     }
     let path = workspace.resolve(file_path);
     let name = workspace.display(&path);
-    if file_path.ends_with('/') {
+    if ["/", "/.", "/.."].iter().any(|end| file_path.ends_with(end)) {
         return Err(format!("{file_path} names a folder; name a file in it"));
     }
     let done = match replace_file(&path, content.as_bytes()) {
@@ -77,7 +77,13 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<Replaced> {
     let target = follow_links(path)?;
     let Some(old) = Old::open(&target)? else {
         if let Some(folder) = target.parent() {
-            fs::create_dir_all(folder)?;
+            fs::create_dir_all(folder).map_err(|error| match error.kind() {
+                // What is no folder and yet not missing is there as a name only.
+                ErrorKind::AlreadyExists => {
+                    io::Error::new(error.kind(), "its folder is a symbolic link that leads nowhere")
+                }
+                _ => error,
+            })?;
         }
         // Beside a missing file nothing stands in the way, so an impossible swap is its error.
         return swap(&target, content, None).map_err(Failure::into_error).map(|()| Replaced::Created);
@@ -87,11 +93,16 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<Replaced> {
         match swap(&target, content, Some(&old)) {
             Ok(()) => return Ok(Replaced::Rewritten),
             Err(Failure::Impossible(_)) => {}
-            Err(Failure::Broken(error)) => return Err(error),
+            Err(Failure::Broken(error)) => return Err(unharmed(&error)),
         }
     }
     rewrite_in_place(&old, content)?;
     Ok(Replaced::Rewritten)
+}
+
+/// An error after which the old content is whole.
+fn unharmed(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{error}; its old content is untouched"))
 }
 
 /// The file that is to be replaced.
@@ -323,7 +334,7 @@ fn rewrite_in_place(old: &Old, content: &[u8]) -> io::Result<()> {
     // written all the same.
     let room = rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, 0, length);
     if let Err(error @ (Errno::NOSPC | Errno::DQUOT | Errno::FBIG)) = room {
-        return Err(error.into());
+        return Err(unharmed(&error.into()));
     }
     let partly = |error: io::Error| {
         io::Error::new(error.kind(), format!("{error}; its content is now partly new and partly old"))
@@ -560,11 +571,15 @@ pub(crate) mod tests {
         fs::create_dir(folder.path.join("dir")).unwrap();
         make_fifo(&folder.path.join("fifo"));
         let _socket = UnixListener::bind(folder.path.join("socket")).unwrap();
+        symlink("gone", folder.path.join("nowhere")).unwrap();
         let cases = [
             ("dir", "cannot write dir: it is a directory; name a file in it"),
             (".", "cannot write .: it is a directory; name a file in it"),
             ("dir/", "dir/ names a folder; name a file in it"),
             ("new/", "new/ names a folder; name a file in it"),
+            ("new/.", "new/. names a folder; name a file in it"),
+            ("new/..", "new/.. names a folder; name a file in it"),
+            ("nowhere/a", "cannot write nowhere/a: its folder is a symbolic link that leads nowhere"),
             ("", "file_path is empty; name the file to write"),
             ("fifo", "cannot write fifo: it is a FIFO, not a file"),
             ("socket", "cannot write socket: it is a socket, not a file"),
@@ -575,7 +590,7 @@ pub(crate) mod tests {
         for (path, text) in cases {
             assert_eq!(call(&folder, path, "x"), Outcome::error(text));
         }
-        assert_eq!(folder.names(), ["dir", "fifo", "socket"]);
+        assert_eq!(folder.names(), ["dir", "fifo", "nowhere", "socket"]);
     }
 
     #[test]
@@ -630,6 +645,30 @@ pub(crate) mod tests {
                 (fs::read(&path).unwrap(), metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink())
             });
             assert_eq!(named, unnamed);
+        }
+    }
+
+    #[test]
+    fn any_content_is_written_as_it_is() {
+        let folder = Folder::new("write-property");
+        let pieces =
+            ["\n", "\r\n", "\r", "\0", "\u{feff}", "\u{fffd}", "\u{1}", "a", "é", "\u{1f600}", " ", "\t"];
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        let mut random = || {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as usize
+        };
+        folder.put("twice", "");
+        fs::hard_link(folder.path.join("twice"), folder.path.join("other")).unwrap();
+        for round in 0..400 {
+            let content: String = (0..random() % 40).map(|_| pieces[random() % pieces.len()]).collect();
+            // New, replaced and rewritten in place.
+            for name in [&format!("new{round}"), "old", "twice"] {
+                assert!(!call(&folder, name, &content).is_error, "{content:?}");
+                assert_eq!(folder.get(name), content.as_bytes());
+            }
         }
     }
 
