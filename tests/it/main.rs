@@ -11,6 +11,7 @@ mod demo;
 mod exchange_rates;
 mod exit_codes;
 mod images;
+mod files;
 mod processes;
 mod proxies;
 mod quirks;
