@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags, XattrFlags};
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 
 use crate::tools::read::{self, Kind};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments};
@@ -75,7 +76,12 @@ pub enum Replaced {
 /// old content is untouched, but for a write that fails half-way in place, which the error says.
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<Replaced> {
     let target = follow_links(path)?;
-    let Some(old) = Old::open(&target)? else {
+    let old = Old::open(&target)?;
+    if content.len() as u64 > longest_allowed() {
+        let error = Errno::FBIG.into();
+        return Err(if old.is_some() { unharmed(&error) } else { error });
+    }
+    let Some(old) = old else {
         if let Some(folder) = target.parent() {
             fs::create_dir_all(folder).map_err(|error| match error.kind() {
                 // What is no folder and yet not missing is there as a name only.
@@ -98,6 +104,11 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<Replaced> {
     }
     rewrite_in_place(&old, content)?;
     Ok(Replaced::Rewritten)
+}
+
+/// How long a file the user's limits allow (`ulimit -f`). Writing beyond would end the process by a signal.
+fn longest_allowed() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
 }
 
 /// An error after which the old content is whole.

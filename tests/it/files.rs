@@ -12,11 +12,14 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::check::{self, Api};
+use crate::processes::{children, wait_for};
 use crate::server::{Record, Server};
 use crate::stage::{Stage, run};
+use crate::story::Story;
 use crate::talk::{answer, asks, results};
 
 // What a folder holds.
@@ -179,9 +182,9 @@ const ON_A_SMALL_DISK: Launch = Launch {
     after: "after",
 };
 
-/// No file may grow beyond 64 KiB. The session is one more file, which there is none of without a HOME.
+/// No file may grow beyond 64 KiB. The session would be one more file; there is none without a HOME.
 const WITH_SHORT_FILES: Launch =
-    Launch { script: "trap '' XFSZ; export HOME=/dev/null; prlimit --fsize=65536 --pid $$; run", after: "." };
+    Launch { script: "export HOME=/dev/null; prlimit --fsize=65536 --pid $$; run", after: "." };
 
 /// Each tool's file is a mount point of its own.
 const ON_MOUNTED_FILES: Launch = Launch {
@@ -819,4 +822,61 @@ fn random_files_are_edited_and_written_byte_for_byte() {
         cell.after = Some(if cell.tool == "Edit" { after.clone() } else { written.clone() });
     });
     matrix("random", &before, &cells);
+}
+
+/// Of Write 3 MB are enough, since the model sends them all; an edit makes 30 MB of a few bytes. Both replace the
+/// file in the same way.
+#[test]
+fn a_kill_during_a_long_write_leaves_the_old_content_or_the_new_one() {
+    let mut random = Random(0x1234_5678_9ABC_DEF1);
+    let text = "a line that is new\n".repeat(3_000_000 / 19);
+    let write = ("Write", json!({"file_path": "it", "content": text}));
+    for mark in [0, random.below(text.len())] {
+        kill_at(mark, &write, "old\n", &text);
+    }
+    let old = format!("old{}\n", "x".repeat(996)).repeat(30_000);
+    let arguments =
+        json!({"file_path": "it", "old_string": "old", "new_string": "newer", "replace_all": true});
+    let (edit, new) = (("Edit", arguments), old.replace("old", "newer"));
+    for mark in [0, random.below(new.len()), random.below(new.len()), random.below(new.len()), new.len()] {
+        kill_at(mark, &edit, &old, &new);
+    }
+}
+
+/// Kills the program when so many bytes of the new content are written, and looks at what is there then.
+#[track_caller]
+fn kill_at(mark: usize, (tool, arguments): &(&str, Value), old: &str, new: &str) {
+    let reply = asks(Api::OpenAi, "", &[("call_1", tool, &arguments.to_string())]);
+    let story = Story::new("kill").openai().file("it", old).args(&["-p", "Do it."]).reply(reply);
+    let running = story.start();
+    let cotter = Pid::from_raw(running.pid().try_into().unwrap()).unwrap();
+    let it = running.folder().join("it");
+    let worker = wait_for("a part of the new content", || {
+        let worker = *children(*children(cotter).first()?).first()?;
+        let is_new = fs::metadata(&it).unwrap().len() != old.len() as u64;
+        (is_new || written(worker, &it)? >= mark as u64).then_some(worker)
+    });
+    kill_process(cotter, Signal::KILL).unwrap();
+    wait_for("the worker's end", || is_over(worker).then_some(()));
+    let outcome = running.finish();
+    let held = fs::read_to_string(outcome.folder.join("it")).unwrap();
+    assert!(held == old || held == new, "{tool}: {} bytes at {mark}", held.len());
+    // Between its last byte and its renaming the new file has a name, which may be left.
+    for name in found(&outcome.folder).into_keys().filter(|name| name != "it") {
+        let name = name.into_string().unwrap();
+        assert!(name.starts_with(".cotter-") && name.ends_with(".tmp"), "{tool}: {name} at {mark}");
+    }
+}
+
+/// How much a process has written to another file in the folder of this one.
+fn written(process: Pid, it: &Path) -> Option<u64> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten();
+    let beside = |path: &Path| path.parent() == it.parent() && path != it;
+    let open = descriptors.filter(|each| fs::read_link(each.path()).is_ok_and(|path| beside(&path)));
+    open.filter_map(|each| Some(fs::metadata(each.path()).ok()?.len())).max()
+}
+
+/// Whether a process has ended, be it waited for or not.
+fn is_over(process: Pid) -> bool {
+    fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default().is_empty()
 }

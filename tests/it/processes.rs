@@ -209,7 +209,7 @@ fn temp_folders(workspace: &Path) -> Vec<PathBuf> {
 
 /// Looks until there is what is looked for.
 #[track_caller]
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + LIMIT;
     loop {
         if let Some(found) = look() {
@@ -221,7 +221,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// The children of all threads of a process.
-fn children(pid: Pid) -> Vec<Pid> {
+pub fn children(pid: Pid) -> Vec<Pid> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
     lists.flat_map(|list| list.split_whitespace().map(pid_in).collect::<Vec<_>>()).collect()
