@@ -454,8 +454,8 @@ mod tests {
         folder.put("a", "");
         let text = "a is empty, so there is nothing to replace; use Write to fill it";
         assert_eq!(swap(&folder, "x", "y"), Outcome::error(text));
-        folder.put("a", "x".repeat((4 << 20) + 1));
-        let text = "old_string does not occur in a, nor anything like it in the first 4194304 bytes; \
+        folder.put("a", "x".repeat((1 << 20) + 1));
+        let text = "old_string does not occur in a, nor anything like it in the first 1048576 bytes; \
                     Read the file and copy the text exactly";
         assert_eq!(swap(&folder, "0123456789", "x"), Outcome::error(text));
         folder.put("a", [0xFF, 0xFE, b'a', 0]);

@@ -43,8 +43,9 @@ pub fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
-/// Only this much of a file is searched for a near place, so that an error stays cheap.
-pub const SEARCHED_BYTES: usize = 4 << 20;
+/// Only this much of a file is searched for a near place, so that an error stays cheap: a file of nothing but
+/// newlines is the worst.
+pub const SEARCHED_BYTES: usize = 1 << 20;
 /// A long text is looked for by its first lines, and no more of the file is shown.
 const SHOWN_LINES: usize = 20;
 /// Lines in an error are cut to this many characters.

@@ -150,7 +150,8 @@ impl Cell {
 
 /// How the program is started.
 struct Launch {
-    /// Shell commands, of which `run` starts the program.
+    /// Shell commands without single quotes, of which `run` starts the program. Those that mount something have
+    /// namespaces of their own.
     script: &'static str,
     /// The folder of the workspace in which the tools' folders are found in the end.
     after: &'static str,
@@ -163,7 +164,7 @@ const AS_NOBODY: Launch = Launch {
     script: r#"
         if [ "$(id -u)" != 0 ]; then run; exit; fi
         chown -hR 65534:65534 ..
-        cotter="setpriv --reuid=65534 --regid=65534 --clear-groups $cotter"
+        as_user="setpriv --reuid=65534 --regid=65534 --clear-groups"
         run"#,
     after: ".",
 };
@@ -196,6 +197,16 @@ const ON_MOUNTED_FILES: Launch = Launch {
     after: ".",
 };
 
+/// Each tool's folder lies on a filesystem of its own that is read-only.
+const READ_ONLY: Launch = Launch {
+    script: r#"
+        for tool in Read Write Edit; do
+            mount --bind "$tool" "$tool" && mount -o remount,ro,bind "$tool" || exit
+        done
+        run"#,
+    after: ".",
+};
+
 /// Runs all cells of a condition in one run. `before` is what each tool's folder holds at first, and `prepare` does
 /// to the folder what cannot be said there.
 #[track_caller]
@@ -210,6 +221,7 @@ fn matrix_in(test: &str, launch: &Launch, before: &Things, prepare: impl Fn(&Pat
         prepare(&folder);
     }
     let told = tell(&stage, launch, cells);
+    assert_eq!(told.len(), cells.len(), "{test}");
     for (cell, told) in cells.iter().zip(&told) {
         let arguments: String = cell.arguments.to_string().chars().take(200).collect();
         assert_eq!(*told, cell.told, "{test}: {} {arguments}", cell.tool);
@@ -241,13 +253,11 @@ fn tell(stage: &Stage, launch: &Launch, cells: &[Cell]) -> Vec<Told> {
         .map(|(cell, (id, arguments))| (id.as_str(), cell.tool, arguments.as_str()))
         .collect();
     let server = Server::start(vec![asks(Api::OpenAi, "", &calls), answer(Api::OpenAi, "Done.")]);
-    let script =
-        format!("run() {{ $cotter --base-url \"$url\" --model test-model -p 'Do it.'; }}\n{}", launch.script);
-    let namespaced = launch.script.contains("mount ");
-    let script = if namespaced {
-        format!("exec unshare -rm sh -c '{}'", script.replace('\'', r"'\''"))
-    } else {
-        script
+    let run_it = r#"run() { $as_user "$cotter" --base-url "$url" --model test-model -p "Do it."; }"#;
+    let script = format!("{run_it}\n{}", launch.script);
+    let script = match launch.script.contains("mount ") {
+        true => format!("exec unshare -rm sh -c '{script}'"),
+        false => script,
     };
     run(&mut stage.shell(server.port(), &script)).code(0).stdout("Done.\n");
     let Record { requests, problems } = server.stop();
@@ -521,12 +531,11 @@ fn a_byte_order_mark_is_not_shown_and_kept_by_edit() {
 
 #[test]
 fn utf_16_is_decoded_by_read_and_refused_by_edit() {
-    let utf_16 = |bytes: &[u8]| one(bytes);
     let refused = "Edit/it is UTF-16, which Edit cannot change; convert it with iconv and Bash, or replace it with Write";
     for bytes in [b"\xff\xfeo\0l\0d\0\n\0", b"\xfe\xff\0o\0l\0d\0\n"] {
         matrix(
             "utf-16",
-            &utf_16(bytes),
+            &one(bytes),
             &[
                 cell("Read", ok("old\n[decoded from UTF-16]")),
                 cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
@@ -685,6 +694,27 @@ fn a_mount_point_is_rewritten_in_place() {
             cell("Read", ok("a long old text\n")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell("Edit", ok("edited Edit/it (1 replacement at line 1)")).after(one("a long new text\n")),
+        ],
+    );
+}
+
+#[test]
+fn a_read_only_filesystem_is_read_and_nothing_else() {
+    let test = "a_read_only_filesystem_is_read_and_nothing_else";
+    if !can_mount(test) {
+        return;
+    }
+    let beside = |tool, told| cell(tool, told).with("file_path", format!("{tool}/other"));
+    matrix_in(
+        test,
+        &READ_ONLY,
+        &one("old\n"),
+        |_| {},
+        &[
+            cell("Read", ok("old\n")),
+            cell("Write", failed("cannot write Write/it: Read-only file system (os error 30)")),
+            beside("Write", failed("cannot write Write/other: Read-only file system (os error 30)")),
+            cell("Edit", failed("cannot write Edit/it: Read-only file system (os error 30)")),
         ],
     );
 }
