@@ -86,7 +86,10 @@ fn edit(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> 
 
 fn load(path: &Path, name: &str, workspace: &Workspace) -> Result<Vec<u8>, String> {
     let (file, metadata) = read::open(path, workspace).map_err(|problem| match path.try_exists() {
-        Ok(false) => format!("{problem}; Edit changes a file that is there, Write creates one"),
+        // Write would make a second file beside one whose name cannot be spelt.
+        Ok(false) if !name.contains('\u{fffd}') => {
+            format!("{problem}; Edit changes a file that is there, Write creates one")
+        }
         _ => problem,
     })?;
     let too_large = || {
