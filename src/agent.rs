@@ -68,18 +68,18 @@ impl Agent {
     ///
     /// What keeps it from beginning: a folder that cannot be recorded into, or no model to ask.
     pub fn new(config: Config, session_id: String, output: &mut Output) -> Result<Agent, Error> {
+        let mut settings = config.settings;
+        let mut toolbox = Toolbox::new(settings.tools.clone(), config.setup, config.now, config.rates_url);
+        toolbox.add(config.executables)?;
+        settings.tools = toolbox.offered().to_vec();
         let recorder = match &config.record {
-            Some(folder) => Some(Recorder::create(
-                folder,
-                config.settings.api,
-                &config.host_name,
-                config.secrets.clone(),
-            )?),
+            Some(folder) => {
+                Some(Recorder::create(folder, settings.api, &config.host_name, config.secrets.clone())?)
+            }
             None => None,
         };
         let client = Client::new(config.network);
         let mut http = Http::new(client, recorder, config.replay, config.max_retries, config.loopback);
-        let mut settings = config.settings;
         if settings.model.is_empty() {
             let headers = [provider::headers(&settings), config.headers.clone()].concat();
             settings.model =
@@ -91,7 +91,7 @@ impl Agent {
         headers.retain(|(name, _)| !config.headers.iter().any(|(asked, _)| asked == name));
         headers.extend(config.headers);
         let session = config.sessions.and_then(|folder| {
-            Session::create(&folder, &session_id, &config.setup.workspace, &settings.origin())
+            Session::create(&folder, &session_id, &toolbox.workspace().root, &settings.origin())
                 .inspect_err(|reason| output.detail(reason))
                 .ok()
         });
@@ -99,7 +99,7 @@ impl Agent {
             url: provider::endpoint(settings.api, &config.base_url),
             headers,
             http,
-            toolbox: Toolbox::new(settings.tools.clone(), config.setup, config.now, config.rates_url),
+            toolbox,
             wire: Wire::new(&settings),
             settings,
             conversation: Conversation::default(),

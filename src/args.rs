@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::tools::executables;
 use crate::tools::nearest::distance;
 
 /// One flag, as the parser, the help, the man page and the completions know it.
@@ -72,6 +73,14 @@ const FLAGS: &[Flag] = &[
         "ask again at most N times after overload or a broken connection (4)",
     ),
     flag("Tools", "", "tools", "LIST", "which tools the model has: names, \"\" for none, default for all"),
+    flag(
+        "Tools",
+        "",
+        "tool",
+        "FILE",
+        "let the model run this program, described by FILE.json or FILE --schema",
+    ),
+    flag("Tools", "", "tool-dir", "DIR", "the same for each program in DIR"),
     flag("Tools", "", "list-tools", "", "print the tools and their schemas as JSON lines"),
     flag("Output", "o", "output", "FILE", "write the answer to FILE, complete or not at all"),
     flag("Output", "", "output-format", "FORMAT", "text, json, or stream-json"),
@@ -145,8 +154,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("settings", "no settings files are read; put flags into the file named by COTTER_CONFIG"),
     ("text-tool-calls", NOT_YET),
     ("timeout", "run cotter under timeout(1)"),
-    ("tool", NOT_YET),
-    ("tool-dir", NOT_YET),
 ];
 
 const NOT_YET: &str = "it is not in this version";
@@ -198,6 +205,8 @@ pub struct Args {
     pub max_retries: Option<u32>,
     /// `--tools`.
     pub tools: Option<String>,
+    /// `--tool` and `--tool-dir`, in order.
+    pub executables: Vec<executables::Source>,
     /// `--list-tools`.
     pub list_tools: bool,
     /// `-o`.
@@ -375,6 +384,8 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "idle-timeout" => args.idle_timeout_secs = Some(count(flag, &value, 1)?),
         "max-retries" => args.max_retries = Some(count(flag, &value, 0)?),
         "tools" => args.tools = Some(text(flag, &value)?),
+        "tool" => args.executables.push(executables::Source::File(path())),
+        "tool-dir" => args.executables.push(executables::Source::Folder(path())),
         "list-tools" => args.list_tools = true,
         "output" => args.output = if value == "-" { None } else { Some(path()) },
         "output-format" => {

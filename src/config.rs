@@ -19,6 +19,7 @@ use crate::http::recording::{self, Replay};
 use crate::provider::{Api, Host, Learnt, Settings};
 use crate::sandbox::Setup;
 use crate::tools;
+use crate::tools::executables::Found;
 
 /// The variables that configure cotter, as README and the manual list them.
 pub const VARIABLES: &[(&str, &str)] = &[
@@ -192,6 +193,8 @@ pub struct Config {
     pub headers: Vec<(String, String)>,
     /// The key and the values of the headers asked for.
     pub secrets: Vec<Secret>,
+    /// The programs that are tools, yet to be asked what they are.
+    pub executables: Executables,
     /// How the network is reached.
     pub network: NetworkSettings,
     /// How often a request is asked again.
@@ -220,10 +223,10 @@ pub struct Config {
 ///
 /// `Usage` and `Credentials` errors that name the flag or variable and the way out.
 pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
-    let workspace = std::env::current_dir()
-        .map_err(|error| Error::Usage(format!("the current folder cannot be used: {error}: pass -C DIR")))?;
+    let workspace = workspace()?;
     // What can be wrong with the command line itself is said before a key is asked for.
     let (system, tools) = (system_prompt(args)?, offered_tools(args, environment)?);
+    let executables = executables(args)?;
     let replay = args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
     let recorded = replay.as_ref().map(Replay::origin).transpose()?;
     let endpoint = match &recorded {
@@ -259,6 +262,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         host_name,
         loopback,
         headers,
+        executables,
         network,
         max_retries: args.max_retries.unwrap_or(4),
         record: if args.dry_run { None } else { args.record.clone() },
@@ -268,11 +272,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         rates_url: environment
             .text("COTTER_RATES_URL")?
             .unwrap_or_else(|| "https://api.exchangerate-api.com/v4/latest".to_owned()),
-        setup: Setup {
-            workspace,
-            environment: tool_environment(environment, endpoint.key.as_ref().map(|(key, _)| key)),
-            temp_parent: environment.raw("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
-        },
+        setup: setup(workspace, environment, endpoint.key.as_ref().map(|(key, _)| key)),
         sessions: if args.no_session || args.dry_run || args.single_step {
             None
         } else {
@@ -280,6 +280,30 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         },
         color: environment.raw("NO_COLOR").is_none(),
     })
+}
+
+fn workspace() -> Result<PathBuf, Error> {
+    std::env::current_dir()
+        .map_err(|error| Error::Usage(format!("the current folder cannot be used: {error}: pass -C DIR")))
+}
+
+fn setup(workspace: PathBuf, environment: &Environment, key: Option<&Secret>) -> Setup {
+    Setup {
+        workspace,
+        environment: tool_environment(environment, key),
+        temp_parent: environment.raw("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
+    }
+}
+
+/// Where and with what environment tools run that are only listed: no key is needed then, but one that is
+/// there is kept from them.
+///
+/// # Errors
+///
+/// `Usage` if there is no folder to run in.
+pub fn setup_without_api(args: &Args, environment: &Environment) -> Result<Setup, Error> {
+    let key = endpoint(args, environment).ok().and_then(|endpoint| endpoint.key);
+    Ok(setup(workspace()?, environment, key.as_ref().map(|(key, _)| key)))
 }
 
 /// Where session files are kept. A home that does not exist is not made.
@@ -527,6 +551,10 @@ pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'sta
     }
     for name in &names {
         if !tools::all().iter().any(|spec| spec.name == *name) {
+            // It may be the name of a program, which is known when that was asked.
+            if !args.executables.is_empty() {
+                continue;
+            }
             let known: Vec<&str> = tools::all().iter().map(|spec| spec.name).collect();
             return Err(Error::Usage(format!(
                 "--tools: there is no tool \"{name}\": choose from {}",
@@ -540,6 +568,28 @@ pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'sta
         }
     }
     Ok(tools::all().iter().filter(|spec| names.contains(&spec.name)).collect())
+}
+
+/// Programs that are tools, and the names in `--tools` that must be theirs.
+pub struct Executables {
+    /// The programs, in the order given. They are offered whatever `--tools` says.
+    pub found: Vec<Found>,
+    /// Names in `--tools` that no built-in tool has.
+    pub named: Vec<String>,
+}
+
+/// The programs of `--tool` and `--tool-dir`.
+///
+/// # Errors
+///
+/// `Usage` names what cannot be a tool.
+pub fn executables(args: &Args) -> Result<Executables, Error> {
+    let found = tools::executables::find(&args.executables).map_err(Error::Usage)?;
+    let names = args.tools.as_deref().unwrap_or("default").split([',', ' ']);
+    let is_other = |name: &&str| {
+        !name.is_empty() && *name != "default" && !tools::all().iter().any(|spec| spec.name == *name)
+    };
+    Ok(Executables { found, named: names.filter(is_other).map(str::to_owned).collect() })
 }
 
 /// The key's header, then those asked for, which may not repeat what the protocol sets.

@@ -24,6 +24,7 @@ use args::{Args, Command, OutputFormat};
 use config::Environment;
 use error::Error;
 use output::{Output, Summary};
+use tools::toolbox::Toolbox;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
@@ -74,7 +75,7 @@ fn run(
     }
     output.configure(&args)?;
     if args.list_tools {
-        return output.print(&tool_list(&config::offered_tools(&args, &environment)?));
+        return output.print(&tool_list(&listed_tools(&args, &environment)?));
     }
     for flag in &args.without_effect {
         output.detail(&format!("{flag} is accepted and changes nothing here"));
@@ -118,11 +119,20 @@ fn work(agent: &mut Agent, args: &Args, prompt: &str, output: &mut Output) -> Re
     }
 }
 
+/// The tools that a run with these arguments would offer.
+fn listed_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
+    let offered = config::offered_tools(args, environment)?;
+    let setup = config::setup_without_api(args, environment)?;
+    let mut toolbox = Toolbox::new(offered, setup, None, String::new());
+    toolbox.add(config::executables(args)?)?;
+    Ok(toolbox.offered().to_vec())
+}
+
 /// Tools as JSON lines: name, description and schema.
 fn tool_list(offered: &[&tools::Spec]) -> String {
     let mut list = String::new();
     for spec in offered {
-        let schema: serde_json::Value = serde_json::from_str(spec.schema).expect("a built-in schema is JSON");
+        let schema: serde_json::Value = serde_json::from_str(spec.schema).expect("a schema is JSON text");
         let line = serde_json::json!({
             "name": spec.name, "description": spec.description, "input_schema": schema,
         });

@@ -91,9 +91,14 @@ impl Watched {
 /// Sleeps until `file` has something to read or has lost its other end, one of `processes` has
 /// ended, or `limit` is over. It may also return for no reason: the caller looks again.
 pub fn wait_for(file: Option<(BorrowedFd<'_>, PollFlags)>, processes: &[&Watched], limit: Option<Duration>) {
+    wait_for_any(file.as_slice(), processes, limit);
+}
+
+/// The same for any number of files.
+pub fn wait_for_any(files: &[(BorrowedFd<'_>, PollFlags)], processes: &[&Watched], limit: Option<Duration>) {
     let mut limit = limit;
     let mut waited: Vec<PollFd<'_>> =
-        file.iter().map(|(file, wanted)| PollFd::from_borrowed_fd(*file, *wanted)).collect();
+        files.iter().map(|(file, wanted)| PollFd::from_borrowed_fd(*file, *wanted)).collect();
     for watched in processes {
         match &watched.ended {
             Some(ended) => waited.push(PollFd::new(ended, PollFlags::IN)),

@@ -6,7 +6,10 @@
 
 use serde_json::Value;
 
-use crate::tools::{Arguments, Spec};
+use crate::tools::{Arguments, Spec, nearest};
+
+/// How much of a schema an error states: the model has all of it in its list of tools.
+const MOST_SCHEMA_BYTES: usize = 4000;
 
 /// The arguments of one call, under the names of the tool's schema. A `null` counts as not given, and so
 /// does `false` for something that the tool does not have: either asks for nothing.
@@ -34,7 +37,7 @@ pub fn read<'a>(
             });
         match meant {
             None if *value == Value::Bool(false) => {}
-            None => return Err(given.complaint(&format!("has no argument \"{typed}\""))),
+            None => return Err(given.complaint(&unknown(typed, &names))),
             Some(name) if given.value(name).is_some() => {
                 return Err(given.complaint(&format!("got the argument \"{name}\" twice")));
             }
@@ -69,6 +72,8 @@ impl<'a> Given<'a> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let number = match value {
             Value::Number(number) => number.as_i64().or_else(|| number.as_f64().and_then(whole)),
+            // Models fill in what is optional with empty texts.
+            Value::String(text) if text.trim().is_empty() => return Ok(None),
             Value::String(text) => {
                 let text = text.trim();
                 text.parse().ok().or_else(|| text.parse().ok().and_then(whole))
@@ -83,6 +88,7 @@ impl<'a> Given<'a> {
         match self.value(name) {
             None => Ok(false),
             Some(Value::Bool(flag)) => Ok(*flag),
+            Some(Value::String(text)) if text.trim().is_empty() => Ok(false),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("true") => Ok(true),
             Some(Value::String(text)) if text.eq_ignore_ascii_case("false") => Ok(false),
             Some(other) => Err(self.wrong_type(name, "true or false", other)),
@@ -91,8 +97,7 @@ impl<'a> Given<'a> {
 
     /// An error about these arguments: `problem` continues the tool's name, the schema follows.
     pub fn complaint(&self, problem: &str) -> String {
-        let Spec { name, schema, .. } = self.spec;
-        format!("{name} {problem}; the schema of its arguments is {schema}")
+        complaint(self.spec, problem)
     }
 
     fn value(&self, name: &str) -> Option<&'a Value> {
@@ -100,18 +105,40 @@ impl<'a> Given<'a> {
     }
 
     fn wrong_type(&self, name: &str, wanted: &str, value: &Value) -> String {
-        let found = match value {
-            Value::Array(_) => "an array".to_owned(),
-            Value::Object(_) => "an object".to_owned(),
-            Value::String(text) if text.len() > 100 => "a long text".to_owned(),
-            other => other.to_string(),
-        };
-        self.complaint(&format!("takes {wanted} as \"{name}\", not {found}"))
+        self.complaint(&format!("takes {wanted} as \"{name}\", not {}", shown(value)))
+    }
+}
+
+/// An error about the arguments of a tool: `problem` continues the tool's name, the schema follows.
+pub fn complaint(spec: &Spec, problem: &str) -> String {
+    let Spec { name, schema, .. } = spec;
+    let most = schema.len().min(MOST_SCHEMA_BYTES);
+    let end = (0..=most).rev().find(|at| schema.is_char_boundary(*at)).unwrap_or_default();
+    let cut = if end < schema.len() { "… (the rest is as in the list of tools)" } else { "" };
+    format!("{name} {problem}; the schema of its arguments is {}{cut}", &schema[..end])
+}
+
+/// A value as an error names it.
+pub fn shown(value: &Value) -> String {
+    match value {
+        Value::Array(_) => "an array".to_owned(),
+        Value::Object(_) => "an object".to_owned(),
+        Value::String(text) if text.len() > 100 => "a long text".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// The problem with a name that is none of `names`.
+fn unknown(typed: &str, names: &[String]) -> String {
+    let near = nearest::names(typed, names.iter().map(String::as_str));
+    match near.first() {
+        Some(near) => format!("has no argument \"{typed}\" (did you mean \"{near}\"?)"),
+        None => format!("has no argument \"{typed}\""),
     }
 }
 
 /// The argument names of a tool, in the order of its schema.
-fn names(spec: &Spec) -> Vec<String> {
+pub fn names(spec: &Spec) -> Vec<String> {
     let schema: Value = serde_json::from_str(spec.schema).unwrap_or_default();
     match schema.get("properties") {
         Some(Value::Object(properties)) => properties.keys().cloned().collect(),
@@ -120,12 +147,12 @@ fn names(spec: &Spec) -> Vec<String> {
 }
 
 /// A name without what models vary: case, underscores, hyphens.
-fn folded(name: &str) -> String {
+pub fn folded(name: &str) -> String {
     name.chars().filter(|it| !matches!(it, '_' | '-')).flat_map(char::to_lowercase).collect()
 }
 
 /// The integer that a float stands for, if it stands for one exactly.
-fn whole(number: f64) -> Option<i64> {
+pub fn whole(number: f64) -> Option<i64> {
     // Above 2^53 a float no longer tells neighbouring integers apart.
     let exact = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
     exact.then_some(number as i64)

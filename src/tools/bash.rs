@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
 use serde_json::Value;
 
 use super::truncate::HeadTail;
-use super::{Arguments, Outcome, Spec, Workspace, arguments};
+use super::{Arguments, Outcome, Spec, Workspace, arguments, slips};
 use crate::sandbox::process::{self, Kept, Watched};
 
 /// What the model is told of this tool.
@@ -43,12 +43,12 @@ const ROUND: Duration = Duration::from_millis(100);
 /// What a pipe holds, and so the most that one read can bring.
 const PIPE_BYTES: usize = 64 * 1024;
 /// Told to programs that would wait for a person.
-const NOBODY_IS_THERE: [(&str, &str); 4] =
+pub const NOBODY_IS_THERE: [(&str, &str); 4] =
     [("TERM", "dumb"), ("GIT_PAGER", "cat"), ("PAGER", "cat"), ("GIT_TERMINAL_PROMPT", "0")];
 
 /// Messages, quotes, sorting and times are the same whoever runs a command, so that equal work gives equal
 /// bytes. A command that wants the user's language or zone can set it.
-const SAME_FOR_ALL: [(&str, &str); 3] = [("LC_ALL", "C.UTF-8"), ("LANGUAGE", ""), ("TZ", "UTC")];
+pub const SAME_FOR_ALL: [(&str, &str); 3] = [("LC_ALL", "C.UTF-8"), ("LANGUAGE", ""), ("TZ", "UTC")];
 
 /// What earlier calls left running, as far as it has to be attended to.
 #[derive(Debug, Default)]
@@ -68,7 +68,13 @@ impl Background {
         reaped.children_left || !self.pipes.is_empty()
     }
 
-    fn discard_output(&mut self) {
+    /// Keeps a pipe that a process in the background may still write to.
+    pub fn keep(&mut self, pipe: PipeReader) {
+        self.pipes.push(pipe);
+    }
+
+    /// Lets go of what was printed since.
+    pub fn discard_output(&mut self) {
         let mut buffer = [0; PIPE_BYTES];
         self.pipes.retain_mut(|pipe| !matches!(available(pipe, &mut buffer), Available::Closed));
     }
@@ -132,8 +138,7 @@ enum Ending {
 
 impl<'a> Request<'a> {
     fn read(arguments: &'a Arguments) -> Result<Request<'a>, String> {
-        let synonyms = [("cmd", "command"), ("timeout_ms", "timeout")];
-        let given = arguments::read(&SPEC, arguments, &synonyms).map_err(|problem| {
+        let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name)).map_err(|problem| {
             // Models know it from elsewhere, and the schema does not say what to do instead.
             match arguments.get("run_in_background") {
                 Some(Value::Bool(true)) => format!("end the command with `&` instead: {problem}"),
@@ -186,8 +191,8 @@ impl<'a> Request<'a> {
             let _ = kill_process_group(process.pid, Signal::KILL);
             process::end_descendants(&earlier, |_, _| {});
         }
-        if drain(&mut pipe, &mut output) && !matches!(ending, Ending::TimedOut(_)) {
-            background.pipes.push(pipe);
+        if drain(&mut pipe, |bytes| output.push(bytes)) && !matches!(ending, Ending::TimedOut(_)) {
+            background.keep(pipe);
         }
         Ok((output.finish(), ending))
     }
@@ -233,13 +238,17 @@ impl<'a> Request<'a> {
 }
 
 /// What a pipe that is not waited for has to give.
-enum Available {
+pub enum Available {
+    /// So many bytes are in the buffer now.
     Bytes(usize),
+    /// Nothing yet.
     Nothing,
+    /// Nothing any more.
     Closed,
 }
 
-fn available(pipe: &mut PipeReader, buffer: &mut [u8]) -> Available {
+/// Reads once from a pipe that does not block.
+pub fn available(pipe: &mut PipeReader, buffer: &mut [u8]) -> Available {
     match pipe.read(buffer) {
         Ok(0) => Available::Closed,
         Ok(length) => Available::Bytes(length),
@@ -252,7 +261,7 @@ fn available(pipe: &mut PipeReader, buffer: &mut [u8]) -> Available {
 
 /// Takes what is in the pipe now and no more: a background process may go on writing for ever. True
 /// if there is one that could.
-fn drain(pipe: &mut PipeReader, output: &mut HeadTail) -> bool {
+pub fn drain(pipe: &mut PipeReader, mut take: impl FnMut(&[u8])) -> bool {
     let mut left = usize::try_from(rustix::io::ioctl_fionread(&*pipe).unwrap_or(0)).unwrap_or(0);
     let mut buffer = [0; PIPE_BYTES];
     loop {
@@ -260,11 +269,11 @@ fn drain(pipe: &mut PipeReader, output: &mut HeadTail) -> bool {
         match available(pipe, &mut buffer[..wanted]) {
             Available::Closed => return false,
             Available::Bytes(length) if length < left => {
-                output.push(&buffer[..length]);
+                take(&buffer[..length]);
                 left -= length;
             }
             Available::Bytes(length) => {
-                output.push(&buffer[..length]);
+                take(&buffer[..length]);
                 left = 0;
             }
             Available::Nothing => return true,
@@ -295,7 +304,7 @@ env --default-signal=CHLD]"
 }
 
 /// The usual name of a signal in parentheses, for those that end a process by default.
-fn signal_name(signal: i32) -> &'static str {
+pub fn signal_name(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",
         2 => " (SIGINT)",

@@ -10,7 +10,7 @@ use jiff::fmt::temporal::{DateTimeParser, DateTimePrinter, PiecesOffset};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Span, Timestamp, ZonedDateTime};
 
-use crate::tools::{Arguments, Outcome, Spec, arguments};
+use crate::tools::{Arguments, Outcome, Spec, arguments, slips};
 
 /// What the model is told of `get_current_datetime`.
 pub const NOW: Spec = Spec {
@@ -51,7 +51,7 @@ pub fn run_add(arguments: &Arguments) -> Outcome {
 }
 
 fn tell(arguments: &Arguments, now: Timestamp) -> Result<String, String> {
-    let given = arguments::read(&NOW, arguments, &[("tz", "timezone"), ("zone", "timezone")])?;
+    let given = arguments::read(&NOW, arguments, slips::synonyms(NOW.name))?;
     // Models fill optional arguments with empty texts; those ask for the default.
     let zone = match given.optional_text("timezone")?.map(str::trim) {
         None | Some("") => TimeZone::UTC,
@@ -112,8 +112,7 @@ fn zones_like(database: &TimeZoneDatabase, name: &str) -> Vec<String> {
 }
 
 fn add(arguments: &Arguments) -> Result<String, String> {
-    let synonyms = [("date", "datetime"), ("datetime_str", "datetime"), ("amount", "duration")];
-    let given = arguments::read(&ADD, arguments, &synonyms)?;
+    let given = arguments::read(&ADD, arguments, slips::synonyms(ADD.name))?;
     let moment = Moment::parse(given.text("datetime")?)?;
     let count = given.integer("duration")?;
     let unit = Unit::parse(given.text("unit")?)?;

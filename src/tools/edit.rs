@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, read, write};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, read, slips, write};
 
 /// What the model is told of `Edit`.
 pub const SPEC: Spec = Spec {
@@ -33,16 +33,7 @@ pub fn run(arguments: &Arguments, workspace: &Workspace) -> Outcome {
 }
 
 fn edit(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> {
-    let synonyms = [
-        ("path", "file_path"),
-        ("file", "file_path"),
-        ("filename", "file_path"),
-        ("old_str", "old_string"),
-        ("old_text", "old_string"),
-        ("new_str", "new_string"),
-        ("new_text", "new_string"),
-    ];
-    let given = arguments::read(&SPEC, arguments, &synonyms)?;
+    let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
     let (old, new) = (given.text("old_string")?, given.text("new_string")?);
     let replaces_all = given.flag("replace_all")?;
     if old.is_empty() {

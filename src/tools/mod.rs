@@ -10,19 +10,25 @@ use crate::conversation::Image;
 
 pub mod arguments;
 pub mod bash;
+pub mod blocks;
 pub mod datetime;
 pub mod edit;
+pub mod executables;
 pub mod image;
 pub mod lines;
 pub mod magic;
 pub mod nearest;
+pub mod program;
 pub mod rates;
 pub mod read;
+pub mod schema;
+pub mod slips;
 pub mod toolbox;
 pub mod truncate;
 pub mod write;
 
 /// What a tool is called, what the model is told of it, and the JSON Schema of its arguments.
+#[derive(Debug)]
 pub struct Spec {
     /// The name the model calls it by.
     pub name: &'static str,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::tools::{Arguments, Outcome, Spec, arguments};
+use crate::tools::{Arguments, Outcome, Spec, arguments, slips};
 
 /// What the model is told of `get_exchange_rate`.
 pub const SPEC: Spec = Spec {
@@ -37,7 +37,7 @@ fn rate(
     base_url: &str,
     fetch: &mut dyn FnMut(&str) -> Fetched,
 ) -> Result<String, String> {
-    let given = arguments::read(&SPEC, arguments, &[("currency_code", "currency"), ("code", "currency")])?;
+    let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
     let typed = given.text("currency")?.trim();
     if typed.len() != 3 || !typed.bytes().all(|it| it.is_ascii_alphabetic()) {
         let problem = "a currency is its ISO 4217 code of three letters, such as USD, EUR or GBP";

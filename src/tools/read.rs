@@ -15,7 +15,7 @@ use rustix::fs::{Dir, FileType, OFlags};
 
 use crate::conversation::Image;
 use crate::tools::lines::{Encoding, MAX_LINE_BYTES, Newlines, Trouble, Utf16Decoder, next_line, pass_lines};
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, image, magic, nearest};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, image, magic, nearest, slips};
 
 /// What the model is told of `Read`.
 pub const SPEC: Spec = Spec {
@@ -259,8 +259,7 @@ struct Request<'a> {
 
 impl Request<'_> {
     fn read(arguments: &Arguments) -> Result<Request<'_>, String> {
-        let synonyms = [("path", "file_path"), ("file", "file_path"), ("filename", "file_path")];
-        let given = arguments::read(&SPEC, arguments, &synonyms)?;
+        let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
         let file_path = given.text("file_path")?;
         if file_path.is_empty() {
             return Err("file_path is empty; name the file to read".to_owned());

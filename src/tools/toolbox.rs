@@ -3,25 +3,36 @@
 //! The worker is started by the first call that needs it, and again if it was killed. Its answers are
 //! hostile input: a tool may have taken it over.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::bash::{self, Background};
+use super::executables::{self, Executable, Found};
+use super::program::Program;
 use super::rates::Fetched;
-use super::{Arguments, Outcome, Spec, Surroundings, Workspace, belongs_to_worker, execute};
+use super::{
+    Arguments, Outcome, Spec, Surroundings, Workspace, arguments, belongs_to_worker, execute, schema, slips,
+};
+use crate::config::Executables;
 use crate::conversation::{Call, Image};
+use crate::error::Error;
 use crate::sandbox::{Setup, Worker};
 
 /// How long ending a command may take once its time is over.
 const GRACE: Duration = Duration::from_secs(30);
 /// How long a call that runs no command may take: a slow disk is slow.
 const LIMIT: Duration = Duration::from_secs(600);
+/// How long a program may take to describe itself.
+const DESCRIPTION_LIMIT: Duration = Duration::from_secs(10);
 
 /// The tools of a run.
 pub struct Toolbox {
     offered: Vec<&'static Spec>,
+    executables: Vec<Executable>,
     workspace: Workspace,
     setup: Setup,
     shell: Option<PathBuf>,
@@ -42,7 +53,61 @@ impl Toolbox {
             setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         let shell = bash::shell(path.unwrap_or_default());
         let workspace = Workspace { root: setup.workspace.clone() };
-        Toolbox { offered, workspace, setup, shell, now, rates_url, worker: None }
+        Toolbox { offered, executables: Vec::new(), workspace, setup, shell, now, rates_url, worker: None }
+    }
+
+    /// Offers these programs too, after all others and in this order. Those without a description are asked
+    /// for it, which starts the worker.
+    ///
+    /// # Errors
+    ///
+    /// `Usage` names the program that cannot be a tool, and why, or a name in `--tools` that none has.
+    pub fn add(&mut self, programs: Executables) -> Result<(), Error> {
+        let mut described = Vec::new();
+        for found in programs.found {
+            let executable = match &found.description {
+                Some((place, text)) => executables::described(&found, place, text),
+                None => {
+                    let text = self.ask_for_description(&found)?;
+                    executables::described(&found, &format!("{} --schema", found.shown), &text)
+                }
+            };
+            described.push((executable.map_err(Error::Usage)?, found.shown));
+        }
+        executables::check_names(&described).map_err(Error::Usage)?;
+        self.offered.extend(described.iter().map(|(executable, _)| executable.spec));
+        self.executables.extend(described.into_iter().map(|(executable, _)| executable));
+        let is_known = |name: &&String| self.executables.iter().any(|one| one.spec.name == **name);
+        match programs.named.iter().find(|name| !is_known(name)) {
+            None => Ok(()),
+            Some(name) => {
+                let built_in = super::all().iter().map(|spec| spec.name);
+                let own = self.executables.iter().map(|one| one.spec.name);
+                Err(Error::Usage(format!(
+                    "--tools: there is no tool \"{name}\": choose from {}",
+                    built_in.chain(own).collect::<Vec<_>>().join(", ")
+                )))
+            }
+        }
+    }
+
+    fn ask_for_description(&mut self, found: &Found) -> Result<String, Error> {
+        let request = program_request(&found.file, DESCRIPTION_LIMIT, &Value::Null);
+        self.worker().map_err(Error::Internal)?;
+        let outcome = self.ask_worker("--schema", &request, DESCRIPTION_LIMIT + GRACE);
+        match outcome.is_error {
+            false => Ok(outcome.text),
+            true => Err(Error::Usage(format!(
+                "the tool \"{}\" cannot be used: there is no description beside it, and run with --schema it failed: {}",
+                found.shown,
+                crate::provider::excerpt(&outcome.text)
+            ))),
+        }
+    }
+
+    /// The tools that the model has, in order.
+    pub fn offered(&self) -> &[&'static Spec] {
+        &self.offered
     }
 
     /// Runs a call, whatever it is: each failure is an outcome that the model can read.
@@ -51,6 +116,15 @@ impl Toolbox {
             Ok(arguments) => arguments,
             Err(refusal) => return Outcome::error(refusal),
         };
+        if let Some(executable) = self.executables.iter().find(|one| one.spec.name == call.name) {
+            let limit = executable.timeout + GRACE;
+            let request = program_request(&executable.file, executable.timeout, &Value::Object(arguments));
+            let (file, name) = (executable.file.clone(), executable.spec.name);
+            let outcome = self.ask_worker(name, &request, limit);
+            // Where a program lies is no business of the model's.
+            let text = replace_folder(&outcome.text, &file, name);
+            return Outcome { text, ..outcome };
+        }
         match belongs_to_worker(&call.name) {
             true => self.run_in_worker(&call.name, &arguments),
             false => {
@@ -67,7 +141,8 @@ impl Toolbox {
         }
     }
 
-    /// The arguments of a call that may run.
+    /// The arguments of a call that may run, as they were meant: names and values are those of the schema, so
+    /// that whoever looks at them sees what the tool will do.
     ///
     /// # Errors
     ///
@@ -76,16 +151,20 @@ impl Toolbox {
         if let Some(refusal) = &call.refusal {
             return Err(refusal.clone());
         }
-        if !self.offered.iter().any(|spec| spec.name == call.name) {
+        let Some(spec) = self.offered.iter().find(|spec| spec.name == call.name) else {
             let names: Vec<&str> = self.offered.iter().map(|spec| spec.name).collect();
             return Err(match names.is_empty() {
                 true => format!("there is no tool \"{}\": this run has none; answer without", call.name),
                 false => format!("there is no tool \"{}\": the tools are {}", call.name, names.join(", ")),
             });
-        }
-        match crate::provider::parse(&call.arguments) {
-            Ok(Value::Object(arguments)) => Ok(arguments),
-            _ => Err("the arguments are not a JSON object".to_owned()),
+        };
+        let Ok(Value::Object(arguments)) = crate::provider::parse(&call.arguments) else {
+            return Err("the arguments are not a JSON object".to_owned());
+        };
+        match self.executables.iter().find(|executable| executable.spec.name == call.name) {
+            None => Ok(slips::mended(spec, arguments)),
+            Some(executable) => schema::fit(&executable.schema, &slips::unwrapped(spec, arguments))
+                .map_err(|problem| arguments::complaint(spec, &problem)),
         }
     }
 
@@ -98,8 +177,11 @@ impl Toolbox {
         let shell = self.shell.as_deref().unwrap_or(Path::new(""));
         let request =
             json!({"name": name, "arguments": arguments, "shell": shell.to_string_lossy()}).to_string();
-        let limit = time_limit(name, arguments);
-        let answered = self.worker().and_then(|worker| worker.call(&request, limit));
+        self.ask_worker(name, &request, time_limit(name, arguments))
+    }
+
+    fn ask_worker(&mut self, name: &str, request: &str, limit: Duration) -> Outcome {
+        let answered = self.worker().and_then(|worker| worker.call(request, limit));
         let answer = match answered {
             Ok(answer) => answer,
             Err(reason) => {
@@ -137,6 +219,14 @@ impl Toolbox {
         }
         replace_folder(&text, &self.workspace.root, ".")
     }
+}
+
+/// A request to run a program: with these arguments, or where there are none to describe itself. The path is told
+/// as bytes, because it need not be text.
+fn program_request(file: &Path, timeout: Duration, arguments: &Value) -> String {
+    let milliseconds = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+    json!({"program": file.as_os_str().as_bytes(), "timeout_ms": milliseconds, "arguments": arguments})
+        .to_string()
 }
 
 /// The images of an answer that can be sent; the text gets a line for each that cannot.
@@ -194,6 +284,7 @@ fn replace_folder(text: &str, folder: &Path, by: &str) -> String {
 /// The worker's side: runs one request, made by [`Toolbox`], and gives its answer.
 pub fn serve(request: &str, background: &mut Background) -> String {
     let outcome = match (serde_json::from_str::<Value>(request), std::env::current_dir()) {
+        (Ok(request), Ok(root)) if request["program"].is_array() => run_program(&request, &root, background),
         (Ok(request), Ok(root)) => {
             let nothing = Arguments::new();
             let mut surroundings = Surroundings {
@@ -217,10 +308,24 @@ pub fn serve(request: &str, background: &mut Background) -> String {
     answer.to_string()
 }
 
+/// Runs what [`program_request`] asks for.
+fn run_program(request: &Value, folder: &Path, background: &mut Background) -> Outcome {
+    let path = request["program"].as_array().into_iter().flatten();
+    let path: Vec<u8> = path.filter_map(|byte| byte.as_u64()?.try_into().ok()).collect();
+    let program = Program {
+        file: Path::new(OsStr::from_bytes(&path)),
+        folder,
+        timeout: Duration::from_millis(request["timeout_ms"].as_u64().unwrap_or_default()),
+    };
+    match &request["arguments"] {
+        Value::Null => program.description(background),
+        arguments => program.call(arguments, background),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn a_call_has_its_own_time_and_a_grace() {

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::tools::read::{self, Kind};
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, slips};
 
 /// What the model is told of `Write`.
 pub const SPEC: Spec = Spec {
@@ -37,14 +37,7 @@ pub fn run(arguments: &Arguments, workspace: &Workspace) -> Outcome {
 }
 
 fn write(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> {
-    let synonyms = [
-        ("path", "file_path"),
-        ("file", "file_path"),
-        ("filename", "file_path"),
-        ("contents", "content"),
-        ("text", "content"),
-    ];
-    let given = arguments::read(&SPEC, arguments, &synonyms)?;
+    let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
     let (file_path, content) = (given.text("file_path")?, given.text("content")?);
     if file_path.is_empty() {
         return Err("file_path is empty; name the file to write".to_owned());

@@ -3,12 +3,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod arguments;
 mod check;
 mod command_line;
 mod cuts;
 mod dates;
 mod demo;
 mod exchange_rates;
+mod executables;
 mod exit_codes;
 mod files;
 mod images;

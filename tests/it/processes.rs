@@ -6,6 +6,7 @@
 
 mod bash;
 mod ends;
+mod programs;
 mod worker;
 
 use std::fs;

@@ -1,0 +1,214 @@
+//! Arguments as models really write them: every built-in tool is called with every slip whose meaning is certain
+//! and does what was meant, and with those that are not, and says what it takes.
+
+use serde_json::{Map, Value, json};
+
+use crate::check::Api;
+use crate::story::Story;
+use crate::talk::{Call, answer, asks, results};
+
+/// Sound calls of each tool that needs no service, each with what it gives. They can be made any number of times.
+fn sound() -> Vec<(&'static str, Value, &'static str)> {
+    vec![
+        ("Read", json!({"file_path": "lines.txt", "offset": 2, "limit": 1}), LINE),
+        ("Write", json!({"file_path": "out.txt", "content": "same\n"}), "wrote out.txt (5 bytes)"),
+        (
+            "Edit",
+            json!({"file_path": "ab.txt", "old_string": "ab", "new_string": "abab", "replace_all": true}),
+            "edited ab.txt (1 replacement at line 1)",
+        ),
+        (
+            "Bash",
+            json!({"command": "cat lines.txt", "timeout": 60_000, "description": "Show"}),
+            "one\ntwo\nthree",
+        ),
+        ("get_current_datetime", json!({"timezone": "UTC", "format": "%Y"}), "2023"),
+        (
+            "add_duration_to_datetime",
+            json!({"datetime": "2023-10-26", "duration": 1, "unit": "days"}),
+            "2023-10-27 (Friday)",
+        ),
+    ]
+}
+
+const LINE: &str = "two\n[lines 2-2 shown, more follow: Read with offset=3 and limit=1]";
+
+/// A run in which the model makes these calls in one reply, and their results.
+fn told(calls: &[(&str, String)]) -> Vec<(String, bool)> {
+    let api = Api::Anthropic;
+    let ids: Vec<String> = (0..calls.len()).map(|number| format!("toolu_{number}")).collect();
+    let asked: Vec<Call> =
+        ids.iter().zip(calls).map(|(id, (name, arguments))| (&**id, *name, &**arguments)).collect();
+    let story =
+        Story::new("arguments").api(api).file("lines.txt", "one\ntwo\nthree\n").file("out.txt", "before\n");
+    let story = story.file("ab.txt", "ab\n").env("COTTER_NOW", "1698278400").args(&["-q", "-p", "Do it."]);
+    let outcome = story.reply(asks(api, "", &asked)).reply(answer(api, "Done.")).run();
+    outcome.code(0).stdout("Done.\n").stderr("");
+    results(api, &outcome.body(2)).into_iter().map(|(_, text, is_error)| (text, is_error)).collect()
+}
+
+/// The arguments with each member changed.
+fn each(arguments: &Value, change: impl Fn(&str, &Value) -> (String, Value)) -> Value {
+    let members = arguments.as_object().unwrap().iter();
+    Value::Object(members.map(|(name, value)| change(name, value)).collect::<Map<String, Value>>())
+}
+
+/// The arguments with every slip whose meaning is certain, one at a time.
+fn slips(tool: &str, sound: &Value) -> Vec<Value> {
+    let as_text = |value: &Value| match value {
+        Value::String(text) => json!(text),
+        other => json!(other.to_string()),
+    };
+    let camel = |name: &str| {
+        let mut words = name.split('_');
+        let first = words.next().unwrap_or_default().to_owned();
+        words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
+    };
+    let mut slips = vec![
+        sound.clone(),
+        each(sound, |name, value| (camel(name), value.clone())),
+        each(sound, |name, value| (name.to_uppercase().replace('_', "-"), value.clone())),
+        each(sound, |name, value| (name.to_owned(), as_text(value))),
+        each(sound, |name, value| (name.to_owned(), json!([value]))),
+        json!(sound.to_string()),
+        json!({"input": sound}),
+        json!({"arguments": sound.to_string()}),
+        json!({"name": tool, "parameters": each(sound, |name, value| (camel(name), as_text(value)))}),
+    ];
+    let mut with_more = sound.clone();
+    with_more["no_such_option"] = Value::Null;
+    with_more["dry_run"] = json!(false);
+    slips.push(with_more);
+    slips
+}
+
+/// Edit changes what it is to find, so its slips are calls on files of their own.
+fn in_file(arguments: &Value, number: usize) -> String {
+    arguments.to_string().replace("ab.txt", &format!("ab{number}.txt"))
+}
+
+#[test]
+fn every_tool_does_what_was_meant_whatever_the_slip() {
+    let mut calls = Vec::new();
+    let mut expected = Vec::new();
+    for (tool, arguments, result) in sound() {
+        for (number, slip) in slips(tool, &arguments).iter().enumerate() {
+            let mut result = result.to_owned();
+            if tool == "Edit" {
+                let file = json!({"file_path": format!("ab{number}.txt"), "content": "ab\n"});
+                calls.push(("Write", file.to_string()));
+                expected.push((format!("created ab{number}.txt (3 bytes)"), false));
+                result = result.replace("ab.txt", &format!("ab{number}.txt"));
+            }
+            calls.push((tool, in_file(slip, number)));
+            expected.push((result, false));
+        }
+    }
+    for (found, (expected, call)) in told(&calls).into_iter().zip(expected.into_iter().zip(&calls)) {
+        assert_eq!(found, expected, "{} {}", call.0, call.1);
+    }
+}
+
+#[test]
+fn names_that_models_know_from_elsewhere_are_understood() {
+    let cases = [
+        ("Read", json!({"path": "lines.txt", "start_line": "2", "max_lines": 1}), LINE),
+        ("Read", json!({"absolute_path": "lines.txt", "offset": "", "limit": ""}), "one\ntwo\nthree\n"),
+        ("Write", json!({"path": "out.txt", "file_text": "a"}), "wrote out.txt (1 bytes)"),
+        ("Write", json!({"target_file": "out.txt", "contents": "a"}), "wrote out.txt (1 bytes)"),
+        (
+            "Edit",
+            json!({"path": "ab.txt", "old_str": "ab", "new_str": "cd"}),
+            "edited ab.txt (1 replacement at line 1)",
+        ),
+        (
+            "Edit",
+            json!({"file": "ab.txt", "oldText": "cd", "newText": "ef"}),
+            "edited ab.txt (1 replacement at line 1)",
+        ),
+        (
+            "Edit",
+            json!({"filePath": "ab.txt", "search": "ef", "replace": "gh"}),
+            "edited ab.txt (1 replacement at line 1)",
+        ),
+        ("Bash", json!({"cmd": "echo one"}), "one"),
+        ("Bash", json!({"cmd": ["bash", "-lc", "echo one | cat"]}), "one"),
+        ("Bash", json!({"command": ["printf", "%s-", "one", "two (three)"]}), "one-two (three)-"),
+        ("Bash", json!({"arguments": "echo one"}), "one"),
+        ("get_current_datetime", json!({"tz": "", "format": ""}), "2023-10-26T00:00:00+00:00 (Thursday)"),
+        (
+            "add_duration_to_datetime",
+            json!({"date": "2023-10-26", "amount": "-1", "units": "day"}),
+            "2023-10-25 (Wednesday)",
+        ),
+    ];
+    let calls: Vec<(&str, String)> = cases.iter().map(|(tool, slip, _)| (*tool, slip.to_string())).collect();
+    for (found, (tool, slip, result)) in told(&calls).into_iter().zip(cases) {
+        assert_eq!(found, (result.to_owned(), false), "{tool} {slip}");
+    }
+}
+
+#[test]
+fn what_is_not_certain_is_an_error_that_says_what_the_tool_takes() {
+    let cases = [
+        ("Read", json!({}), "Read needs \"file_path\""),
+        ("Read", json!({"file_pth": "a"}), "Read has no argument \"file_pth\" (did you mean \"file_path\"?)"),
+        ("Read", json!({"file_path": "a", "path": "b"}), "Read got the argument \"file_path\" twice"),
+        ("Read", json!({"file_path": ["a", "b"]}), "Read takes a string as \"file_path\", not an array"),
+        (
+            "Read",
+            json!({"file_path": "a", "limit": "all"}),
+            "Read takes a whole number as \"limit\", not \"all\"",
+        ),
+        ("Write", json!({"file_path": "package.json"}), "Write needs \"content\""),
+        (
+            "Write",
+            json!({"file_path": "package.json", "content": {"name": "x"}}),
+            "Write takes a string as \"content\", not an object",
+        ),
+        (
+            "Edit",
+            json!({"file_path": "a", "edits": [{"oldText": "a", "newText": "b"}]}),
+            "Edit has no argument \"edits\"",
+        ),
+        (
+            "Edit",
+            json!({"file_path": "a", "old_string": 5, "new_string": "b"}),
+            "Edit takes a string as \"old_string\", not 5",
+        ),
+        (
+            "Edit",
+            json!({"file_path": "a", "old_string": "a", "new_string": "b", "replace_all": "maybe"}),
+            "Edit takes true or false as \"replace_all\", not \"maybe\"",
+        ),
+        (
+            "Bash",
+            json!({"command": ["cd sub dir", "ls"]}),
+            "Bash takes a string as \"command\", not an array",
+        ),
+        ("Bash", json!({"comand": "ls"}), "Bash has no argument \"comand\" (did you mean \"command\"?)"),
+        (
+            "get_current_datetime",
+            json!({"timezne": "UTC"}),
+            "get_current_datetime has no argument \"timezne\" (did you mean \"timezone\"?)",
+        ),
+        (
+            "add_duration_to_datetime",
+            json!({"datetime": "2023-10-26", "duration": "", "unit": "days"}),
+            "add_duration_to_datetime needs \"duration\"",
+        ),
+        (
+            "get_exchange_rate",
+            json!({"currency": 978}),
+            "get_exchange_rate takes a string as \"currency\", not 978",
+        ),
+    ];
+    let calls: Vec<(&str, String)> = cases.iter().map(|(tool, slip, _)| (*tool, slip.to_string())).collect();
+    for ((found, is_error), (tool, slip, problem)) in told(&calls).into_iter().zip(cases) {
+        // One of the tools tells its problems in JSON.
+        let found = found.replace("\\\"", "\"");
+        let beginning =
+            format!("{problem}; the schema of its arguments is {{\"type\":\"object\",\"properties\":{{");
+        assert!(found.contains(&beginning) && is_error, "{tool} {slip}\n{found}");
+    }
+}
