@@ -29,7 +29,7 @@ bench:
 # Records the fixtures anew from a server that speaks both APIs: make record SERVER=http://127.0.0.1:8080
 record:
 	$(CARGO) build --release --locked
-	python3 fixtures/record.py "$(abspath $(BINARY))" "$(SERVER)"
+	python3 fixtures/record.py "$(abspath $(BINARY))" "$(SERVER)" $(if $(TEXT_SERVER),--text-server "$(TEXT_SERVER)")
 
 install:
 	$(CARGO) build --release --locked

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use crate::config::Config;
+use crate::config::{Config, TextCalls};
 use crate::conversation::{Call, CallResult, Conversation, Message, Part, texts};
 use crate::error::Error;
 use crate::http::net::{self, Client};
@@ -13,7 +13,9 @@ use crate::http::recording::Recorder;
 use crate::http::{self, Answer, Asked, Http, Request, Trouble};
 use crate::output::{Output, Summary, stdout_error};
 use crate::provider::errors::Verdict;
-use crate::provider::{self, Api, ApiError, Fault, Reader, Reply, Settings, Stop, Usage, Wire, errors};
+use crate::provider::{
+    self, Api, ApiError, Fault, Reader, Reply, Settings, Stop, Usage, Wire, errors, text_calls,
+};
 use crate::session::Session;
 use crate::sse;
 use crate::tools::Outcome;
@@ -51,6 +53,7 @@ pub struct Agent {
     toolbox: Toolbox,
     wire: Wire,
     conversation: Conversation,
+    text_calls: TextCalls,
     max_turns: Option<u32>,
     begun: Instant,
     turns: u32,
@@ -103,6 +106,7 @@ impl Agent {
             wire: Wire::new(&settings),
             settings,
             conversation: Conversation::default(),
+            text_calls: config.text_calls,
             max_turns: config.max_turns,
             begun: Instant::now(),
             turns: 0,
@@ -272,10 +276,10 @@ impl Agent {
             output.waiting();
             let request = Request { url: &self.url, headers: &self.headers, body: &body };
             let api = self.settings.api;
-            let settings = &self.settings;
+            let (settings, text_calls) = (&self.settings, self.text_calls);
             let mut learnt = settings.learnt.clone();
             let asked = self.http.ask(&request, output, |answer, output| {
-                read_reply(answer, api, output).map_err(|trouble| match trouble {
+                read_reply(answer, api, text_calls, output).map_err(|trouble| match trouble {
                     Trouble::Fault(Fault::Api(error), _) if error.teach(settings, &mut learnt) => {
                         Trouble::Rewrite
                     }
@@ -283,7 +287,7 @@ impl Agent {
                 })
             })?;
             match asked {
-                Asked::Answered(reply) => {
+                Asked::Answered(mut reply) => {
                     self.turns += 1;
                     self.usage.add(reply.usage);
                     if !self.http.is_replaying() {
@@ -299,6 +303,7 @@ impl Agent {
                             "the reply ended with an unknown word, taken as its end: {word}"
                         ));
                     }
+                    self.understand_text(&mut reply, output)?;
                     return Ok(reply);
                 }
                 Asked::Rewrite => {
@@ -310,6 +315,39 @@ impl Agent {
                     self.wire = Wire::new(&self.settings);
                 }
             }
+        }
+    }
+
+    /// Puts the calls that a reply's text is, if it is nothing else, in the place of that text. From there on
+    /// they are as any other. Sent back as text, with the result as a user's message, they did better only under
+    /// a template that shows no tools, where a model hardly ever calls one; under one that does, a real model
+    /// read its own text as a call that was still open, and repeated it.
+    fn understand_text(&self, reply: &mut Reply, output: &mut Output) -> Result<(), Error> {
+        let text = texts(&reply.parts).join("\n");
+        let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
+        let calls = match reply.stop == Stop::Finished && !has_calls {
+            true => text_calls::calls(&text, &self.settings.tools),
+            false => Vec::new(),
+        };
+        let names = calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
+        match self.text_calls {
+            TextCalls::Run if !calls.is_empty() => {
+                output.detail(&format!(
+                    "the reply is a call written as text ({names}), which is run: --text-tool-calls off leaves it"
+                ));
+                reply.parts.retain(|part| !matches!(part, Part::Text(_)));
+                reply.parts.extend(calls.into_iter().map(Part::Call));
+                Ok(())
+            }
+            // It was held back as long as it could become a call.
+            TextCalls::Run if text_calls::may_become_calls(&text) => output.show(&text),
+            TextCalls::Report if !calls.is_empty() => {
+                output.warn(&format!(
+                    "the answer is a call written as text ({names}): --text-tool-calls on has such calls run"
+                ));
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 
@@ -427,7 +465,12 @@ fn subject(call: &Call) -> String {
 }
 
 /// Makes a reply of a response, whatever form it takes.
-fn read_reply(mut answer: Answer, api: Api, output: &mut Output) -> Result<Reply, Trouble> {
+fn read_reply(
+    mut answer: Answer,
+    api: Api,
+    text_calls: TextCalls,
+    output: &mut Output,
+) -> Result<Reply, Trouble> {
     let hint = answer.retry_hint();
     if !(200..300).contains(&answer.status) {
         return Err(refusal(answer, hint));
@@ -472,8 +515,11 @@ fn read_reply(mut answer: Answer, api: Api, output: &mut Output) -> Result<Reply
         while let Some(event) = decoder.next_event() {
             reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
         }
-        if output.streams_text() {
-            output.show(reader.visible_text())?;
+        let text = reader.visible_text();
+        // What may yet become a call is not shown as an answer.
+        let is_held = text_calls == TextCalls::Run && text_calls::may_become_calls(text);
+        if output.streams_text() && !is_held {
+            output.show(text)?;
         }
         if reader.is_over() {
             answer.finish()?;

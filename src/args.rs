@@ -72,6 +72,13 @@ const FLAGS: &[Flag] = &[
         "N",
         "ask again at most N times after overload or a broken connection (4)",
     ),
+    flag(
+        "Model",
+        "",
+        "text-tool-calls",
+        "WHEN",
+        "run calls printed as text: on or off (default: on only on loopback)",
+    ),
     flag("Tools", "", "tools", "LIST", "which tools the model has: names, \"\" for none, default for all"),
     flag(
         "Tools",
@@ -152,7 +159,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("session-id", NOT_YET),
     ("setting-sources", "no settings files are read"),
     ("settings", "no settings files are read; put flags into the file named by COTTER_CONFIG"),
-    ("text-tool-calls", NOT_YET),
     ("timeout", "run cotter under timeout(1)"),
 ];
 
@@ -203,6 +209,8 @@ pub struct Args {
     pub idle_timeout_secs: Option<u32>,
     /// `--max-retries`.
     pub max_retries: Option<u32>,
+    /// `--text-tool-calls`.
+    pub text_tool_calls: Option<bool>,
     /// `--tools`.
     pub tools: Option<String>,
     /// `--tool` and `--tool-dir`, in order.
@@ -383,6 +391,9 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "cacert" => args.cacert = Some(path()),
         "idle-timeout" => args.idle_timeout_secs = Some(count(flag, &value, 1)?),
         "max-retries" => args.max_retries = Some(count(flag, &value, 0)?),
+        "text-tool-calls" => {
+            args.text_tool_calls = Some(one_of(flag, &value, &["on", "off"])? == "on");
+        }
         "tools" => args.tools = Some(text(flag, &value)?),
         "tool" => args.executables.push(executables::Source::File(path())),
         "tool-dir" => args.executables.push(executables::Source::Folder(path())),
@@ -708,6 +719,7 @@ mod tests {
             let value = match flag.long {
                 "temperature" | "max-output-tokens" | "max-turns" | "max-retries" | "idle-timeout" => "1",
                 "api" => "openai",
+                "text-tool-calls" => "on",
                 "output-format" => "json",
                 "completions" => "fish",
                 _ => "x",

@@ -179,6 +179,17 @@ struct Endpoint {
     default_model: Option<String>,
 }
 
+/// What is done with calls that the model printed as text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextCalls {
+    /// They are run as any other.
+    Run,
+    /// They are the answer, and a line says what they look like.
+    Report,
+    /// They are the answer.
+    Leave,
+}
+
 /// Everything a run needs to know.
 pub struct Config {
     /// What all requests have in common. The model is empty if the server is to be asked.
@@ -203,6 +214,8 @@ pub struct Config {
     pub record: Option<PathBuf>,
     /// Where replies come from in place of the network.
     pub replay: Option<Replay>,
+    /// What is done with calls that the model printed as text.
+    pub text_calls: TextCalls,
     /// How many replies the run may have.
     pub max_turns: Option<u32>,
     /// The clock that tools see, if it is fixed.
@@ -267,6 +280,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         max_retries: args.max_retries.unwrap_or(4),
         record: if args.dry_run { None } else { args.record.clone() },
         replay,
+        text_calls: text_calls(args, loopback),
         max_turns: args.max_turns,
         now,
         rates_url: environment
@@ -280,6 +294,17 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         },
         color: environment.raw("NO_COLOR").is_none(),
     })
+}
+
+/// Servers on this machine are often those that do not know their model's way of writing calls; elsewhere a
+/// text that looks like a call is rather one that was asked for.
+fn text_calls(args: &Args, loopback: bool) -> TextCalls {
+    match args.text_tool_calls {
+        Some(true) => TextCalls::Run,
+        Some(false) => TextCalls::Leave,
+        None if loopback => TextCalls::Run,
+        None => TextCalls::Report,
+    }
 }
 
 fn workspace() -> Result<PathBuf, Error> {

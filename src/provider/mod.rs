@@ -17,6 +17,7 @@ pub mod anthropic;
 mod cuts;
 pub mod errors;
 pub mod openai;
+pub mod text_calls;
 
 pub use errors::ApiError;
 

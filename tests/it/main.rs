@@ -29,5 +29,6 @@ mod stage;
 mod story;
 mod streams;
 mod talk;
+mod text_calls;
 mod tls;
 mod your_program;

@@ -55,7 +55,11 @@ fn replay(recording: &Path) {
     let output = command.output().unwrap();
     let found = (output.status.code(), String::from_utf8(output.stdout).unwrap());
     let expected = (run["code"].as_i64().map(|code| code as i32), run["stdout"].as_str().unwrap().to_owned());
-    assert_eq!(found, expected, "{name}: {command:?}\n{}", String::from_utf8_lossy(&output.stderr));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(found, expected, "{name}: {command:?}\n{stderr}");
+    // What makes the recording what it is, where that shows on standard error alone.
+    let said = run["said"].as_str().unwrap_or_default();
+    assert!(stderr.contains(said), "{name} did not say {said:?}:\n{stderr}");
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -65,7 +69,7 @@ fn every_recording_replays_to_the_byte_in_another_folder() {
     let mut recordings: Vec<PathBuf> =
         fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
     recordings.sort();
-    assert!(recordings.len() >= 24, "both APIs, streamed and plain, of six tasks: {recordings:?}");
+    assert!(recordings.len() >= 28, "both APIs, streamed and plain, of seven tasks: {recordings:?}");
     for recording in recordings {
         replay(&recording);
     }
