@@ -561,18 +561,19 @@ fn prompt_text(path: &Path) -> Result<String, Error> {
     crate::input::read_text_file(path).map(|text| text.trim_end().to_owned())
 }
 
-/// The tools of `--tools`, in the table's order. Bash needs a shell to be there.
+/// The tools of `--tools`, in the table's order. Bash needs a shell to be there, and brings the tools for what
+/// it starts in the background.
 ///
 /// # Errors
 ///
 /// `Usage` names the tool that is not there.
 pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
-    let has_shell = || tools::bash::shell(environment.raw("PATH").unwrap_or_default()).is_some();
+    let has_shell = || tools::command::shell(environment.raw("PATH").unwrap_or_default()).is_some();
     let list = args.tools.as_deref().unwrap_or("default");
     let mut names: Vec<&str> = list.split([',', ' ']).filter(|name| !name.is_empty()).collect();
     if names == ["default"] {
-        names =
-            tools::all().iter().map(|spec| spec.name).filter(|name| *name != "Bash" || has_shell()).collect();
+        let all = tools::all().iter().map(|spec| spec.name);
+        names = all.filter(|name| !tools::needs_shell(name) || has_shell()).collect();
     }
     for name in &names {
         if !tools::all().iter().any(|spec| spec.name == *name) {
@@ -586,13 +587,15 @@ pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'sta
                 known.join(", ")
             )));
         }
-        if *name == "Bash" && !has_shell() {
-            return Err(Error::Usage(
-                "--tools: Bash needs a bash or sh in PATH, and there is none".to_owned(),
-            ));
+        if tools::needs_shell(name) && !has_shell() {
+            return Err(Error::Usage(format!(
+                "--tools: {name} needs a bash or sh in PATH, and there is none"
+            )));
         }
     }
-    Ok(tools::all().iter().filter(|spec| names.contains(&spec.name)).collect())
+    let is_brought = |name| names.contains(&"Bash") && tools::needs_shell(name);
+    let is_offered = |spec: &&tools::Spec| names.contains(&spec.name) || is_brought(spec.name);
+    Ok(tools::all().iter().filter(is_offered).collect())
 }
 
 /// Programs that are tools, and the names in `--tools` that must be theirs.

@@ -160,12 +160,15 @@ pub fn was_reaped_by_the_kernel(pid: Pid) -> bool {
     matches!(process::waitid(WaitId::Pid(pid), options), Err(Errno::CHILD))
 }
 
-/// Processes below this one that [`end_descendants`] leaves alone, with what they start later.
+/// Some of the processes below this one, known again with what they start later: those that
+/// [`end_descendants`] leaves alone, or those that [`end_tree`] ends.
 #[derive(Debug, Default)]
 pub struct Kept {
     processes: Vec<Pid>,
     groups: Vec<Pid>,
     sessions: Vec<Pid>,
+    /// A variable of the environment, `NAME=value` or with any value `NAME=`, that only these have.
+    mark: Option<String>,
 }
 
 impl Kept {
@@ -176,53 +179,112 @@ impl Kept {
 
     /// Everything that runs below this process now. A process is known again by its number or that
     /// of an ancestor, by its process group or by its session: what these processes start later and
-    /// orphan is still theirs, unless it changed all of that in between.
-    pub fn running_now() -> Kept {
-        let mut kept = Kept::default();
-        if !reap(REAPED_AT_ONCE, |_, _| {}).children_left {
-            return kept;
-        }
-        let tree = Tree::new();
-        kept.processes = tree.children(process::getpid());
-        let mut next = 0;
-        while let Some(&pid) = kept.processes.get(next) {
-            next += 1;
-            kept.processes.extend(tree.children(pid));
-            kept.groups.extend(foreign_group(pid));
-            kept.sessions.extend(process::getsid(Some(pid)).ok().filter(|session| !leads_us(*session)));
+    /// orphan is still theirs, unless it changed all of that in between. What carries the variable `mark`,
+    /// with any value, is kept too. Children that have ended are handed to `ended`.
+    pub fn running_now(mark: &str, ended: impl FnMut(Pid, WaitStatus)) -> Kept {
+        let mut kept = Kept { mark: Some(format!("{mark}=")), ..Kept::default() };
+        if reap(REAPED_AT_ONCE, ended).children_left {
+            let tree = Tree::new();
+            kept.processes = tree.children(process::getpid());
+            kept.add_descendants(&tree);
         }
         kept
     }
 
+    /// A child of ours, if it still runs, and everything below it or with this variable, `NAME=value`, in its
+    /// environment: what was orphaned with a group and session of its own is known by that alone. It gets away
+    /// only where it has neither, or where the kernel does not show it.
+    pub fn below(child: Option<Pid>, mark: String) -> Kept {
+        let mut kept = Kept { mark: Some(mark), ..Kept::default() };
+        let tree = Tree::new();
+        let children = tree.children(process::getpid());
+        kept.processes =
+            children.into_iter().filter(|pid| Some(*pid) == child || kept.is_marked(*pid)).collect();
+        kept.add_descendants(&tree);
+        kept
+    }
+
+    fn add_descendants(&mut self, tree: &Tree) {
+        let mut next = 0;
+        while let Some(&pid) = self.processes.get(next) {
+            next += 1;
+            self.processes.extend(tree.children(pid));
+            self.groups.extend(foreign_group(pid));
+            self.sessions.extend(process::getsid(Some(pid)).ok().filter(|session| !leads_us(*session)));
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.processes.is_empty() && self.mark.is_none()
+    }
+
     fn holds(&self, pid: Pid) -> bool {
-        if self.processes.is_empty() {
+        if self.is_empty() {
             return false;
         }
         self.processes.contains(&pid)
             || process::getpgid(Some(pid)).is_ok_and(|group| self.groups.contains(&group))
             || process::getsid(Some(pid)).is_ok_and(|session| self.sessions.contains(&session))
+            || self.is_marked(pid)
+    }
+
+    fn is_marked(&self, pid: Pid) -> bool {
+        let Some(mark) = &self.mark else { return false };
+        let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| match mark.ends_with('=') {
+            true => variable.starts_with(mark.as_bytes()),
+            false => variable == mark.as_bytes(),
+        })
     }
 }
 
 /// Ends every process below this one but those that are kept, at any depth, and reaps them. Children
 /// that end while this runs are handed to `ended`.
-///
+pub fn end_descendants(kept: &Kept, ended: impl FnMut(Pid, WaitStatus)) {
+    end_children(&Chosen::AllBut(kept), ended);
+}
+
+/// Ends the processes of `tree`, at any depth, and no others below this one.
+pub fn end_tree(tree: &Kept, ended: impl FnMut(Pid, WaitStatus)) {
+    end_children(&Chosen::Only(tree), ended);
+}
+
+/// Which of the children are ended.
+enum Chosen<'a> {
+    AllBut(&'a Kept),
+    Only(&'a Kept),
+}
+
+impl Chosen<'_> {
+    fn holds(&self, pid: Pid) -> bool {
+        match self {
+            Chosen::AllBut(kept) => !kept.holds(pid),
+            Chosen::Only(tree) => tree.holds(pid),
+        }
+    }
+
+    fn is_everything(&self) -> bool {
+        matches!(self, Chosen::AllBut(kept) if kept.is_empty())
+    }
+}
+
 /// Only children are killed, never their children by number: a child's number is its own until it is
 /// reaped here, any other could have passed to a stranger. What a killed child had started becomes
 /// our child, as this process is a subreaper, and has its turn in the next round.
-pub fn end_descendants(kept: &Kept, mut ended: impl FnMut(Pid, WaitStatus)) {
+fn end_children(chosen: &Chosen, mut ended: impl FnMut(Pid, WaitStatus)) {
     if !reap(1, &mut ended).children_left {
         return;
     }
     let mut progress = Instant::now();
     let mut idle_rounds = 0_u32;
     while progress.elapsed() < PATIENCE {
-        let killed = kill_children(kept, &mut ended);
+        let killed = kill_children(chosen, &mut ended);
         let reaped = reap(killed.max(REAPED_AT_ONCE), &mut ended);
         if !reaped.children_left {
             return;
         }
-        if reaped.count > 0 {
+        // Where others live on, those that end of themselves are no sign that there is more to do.
+        if reaped.count > 0 && (killed > 0 || chosen.is_everything()) {
             progress = Instant::now();
             idle_rounds = 0;
             continue;
@@ -237,22 +299,21 @@ pub fn end_descendants(kept: &Kept, mut ended: impl FnMut(Pid, WaitStatus)) {
     }
 }
 
-/// Kills all children but the kept ones, and the process groups they are in: the kernel kills a group
+/// Kills the chosen children, and the process groups they are in: the kernel kills a group
 /// between no two forks of its members. Returns how many were sent the signal.
 ///
 /// The list has the latest last. Those are killed first, since they are the ones that still run when
 /// something forks and exits without end; before them there may be thousands of its zombies.
-fn kill_children(kept: &Kept, ended: &mut impl FnMut(Pid, WaitStatus)) -> usize {
+fn kill_children(chosen: &Chosen, ended: &mut impl FnMut(Pid, WaitStatus)) -> usize {
     let tree = Tree::new();
     if matches!(tree, Tree::Unknown) {
         // Without /proc nothing says which children are new. The caller that keeps some has killed
         // the process group it knows; what left that group lives until everything is ended.
-        let everything = kept.processes.is_empty();
-        return if everything { kill_child_by_number(ended) } else { 0 };
+        return if chosen.is_everything() { kill_child_by_number(ended) } else { 0 };
     }
     let mut killed = 0;
     let mut groups = Vec::new();
-    for pid in tree.children(process::getpid()).into_iter().rev().filter(|pid| !kept.holds(*pid)) {
+    for pid in tree.children(process::getpid()).into_iter().rev().filter(|pid| chosen.holds(*pid)) {
         if let Some(group) = foreign_group(pid)
             && !groups.contains(&group)
         {

@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
 
 use super::process;
-use crate::tools::bash::Background;
+use crate::tools::background::Background;
 
 /// How often the processes that earlier calls left running are attended to, if there are any.
 const ROUND: Duration = Duration::from_millis(100);

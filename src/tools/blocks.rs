@@ -39,7 +39,7 @@ pub fn read(output: &[u8]) -> Option<Outcome> {
             }
         }
     }
-    Some(Outcome { text: text.finish(), images, is_error: result["isError"] == Value::Bool(true) })
+    Some(Outcome { text: text.parts().text(), images, is_error: result["isError"] == Value::Bool(true) })
 }
 
 /// The image of a block, and what it is in words. Its bytes say of what type it is, whatever the block says.

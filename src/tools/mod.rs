@@ -9,12 +9,16 @@ use serde_json::{Map, Value};
 use crate::conversation::Image;
 
 pub mod arguments;
+pub mod background;
 pub mod bash;
+pub mod bash_output;
 pub mod blocks;
+pub mod command;
 pub mod datetime;
 pub mod edit;
 pub mod executables;
 pub mod image;
+pub mod kill_shell;
 pub mod lines;
 pub mod magic;
 pub mod nearest;
@@ -23,6 +27,7 @@ pub mod rates;
 pub mod read;
 pub mod schema;
 pub mod slips;
+pub mod terminal;
 pub mod toolbox;
 pub mod truncate;
 pub mod write;
@@ -40,14 +45,29 @@ pub struct Spec {
 
 /// Every tool there is, in the order in which they are offered.
 pub fn all() -> &'static [Spec] {
-    const ALL: &[Spec] =
-        &[read::SPEC, write::SPEC, edit::SPEC, bash::SPEC, datetime::NOW, datetime::ADD, rates::SPEC];
+    const ALL: &[Spec] = &[
+        read::SPEC,
+        write::SPEC,
+        edit::SPEC,
+        bash::SPEC,
+        bash_output::SPEC,
+        kill_shell::SPEC,
+        datetime::NOW,
+        datetime::ADD,
+        rates::SPEC,
+    ];
     ALL
 }
 
 /// Whether a tool writes or runs something, and so belongs into the worker.
 pub fn belongs_to_worker(name: &str) -> bool {
-    matches!(name, "Write" | "Edit" | "Bash")
+    matches!(name, "Write" | "Edit") || needs_shell(name)
+}
+
+/// Whether a tool is of use only where there is a shell. These are offered together: without the other two
+/// a shell in the background could be started and neither seen nor ended.
+pub fn needs_shell(name: &str) -> bool {
+    matches!(name, "Bash" | "BashOutput" | "KillShell")
 }
 
 /// What a call came to, as the model reads it.
@@ -114,7 +134,7 @@ pub struct Surroundings<'a> {
     /// The shell for Bash.
     pub shell: &'a Path,
     /// What earlier calls of Bash left running; only the worker has any.
-    pub background: &'a mut bash::Background,
+    pub background: &'a mut background::Background,
     /// Where exchange rates come from.
     pub rates_url: &'a str,
     /// Fetches a URL: its status and body, or why there is no answer.
@@ -128,6 +148,8 @@ pub fn execute(name: &str, arguments: &Arguments, surroundings: &mut Surrounding
         "Write" => write::run(arguments, surroundings.workspace),
         "Edit" => edit::run(arguments, surroundings.workspace),
         "Bash" => bash::run(arguments, surroundings.workspace, surroundings.shell, surroundings.background),
+        "BashOutput" => bash_output::run(arguments, surroundings.background),
+        "KillShell" => kill_shell::run(arguments, surroundings.background),
         "get_current_datetime" => datetime::run_now(arguments, surroundings.now),
         "add_duration_to_datetime" => datetime::run_add(arguments),
         "get_exchange_rate" => rates::run(arguments, surroundings.rates_url, surroundings.fetch),

@@ -14,10 +14,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::fs::MemfdFlags;
-use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-use super::bash::{self, Available, Background};
+use super::background::Background;
+use super::command::{self, Available, Ending};
 use super::executables::MAX_DESCRIPTION_BYTES;
 use super::truncate::HeadTail;
 use super::{Outcome, blocks};
@@ -42,16 +43,6 @@ pub struct Program<'a> {
     pub timeout: Duration,
 }
 
-/// How a program ended.
-enum Ending {
-    /// By itself or by a signal.
-    Status(WaitStatus),
-    /// The kernel has thrown its status away.
-    Unknown,
-    /// Its time was over.
-    TimedOut,
-}
-
 /// What a program printed on one stream.
 struct Printed {
     bounded: HeadTail,
@@ -67,7 +58,7 @@ impl Program<'_> {
         let run =
             input(arguments).and_then(|input| self.run(&[], input.into(), MAX_BLOCKS_BYTES, background));
         match run {
-            Ok((output, errors, ending)) => outcome(output, errors, &self.failure(&ending)),
+            Ok((output, errors, ending)) => outcome(output, errors, &failure(ending)),
             Err(error) => Outcome::error(cannot_start(&error)),
         }
     }
@@ -79,7 +70,7 @@ impl Program<'_> {
             Ok(run) => run,
             Err(error) => return Outcome::error(cannot_start(&error)),
         };
-        let failure = self.failure(&ending);
+        let failure = failure(ending);
         match output.whole {
             _ if failure.is_some() => outcome(Printed::new(0), errors, &failure),
             Some(whole) if !whole.trim_ascii().is_empty() => Outcome::ok(String::from_utf8_lossy(&whole)),
@@ -97,15 +88,16 @@ impl Program<'_> {
         most: usize,
         background: &mut Background,
     ) -> io::Result<(Printed, Printed, Ending)> {
-        let earlier = Kept::running_now();
+        let earlier =
+            Kept::running_now(command::SHELL_VARIABLE, |pid, status| background.note_end(pid, status));
         let ((mut output_pipe, output_end), (mut error_pipe, error_end)) = (io::pipe()?, io::pipe()?);
         rustix::io::ioctl_fionbio(&output_pipe, true)?;
         rustix::io::ioctl_fionbio(&error_pipe, true)?;
         let process = Command::new(self.file)
             .args(arguments)
             .current_dir(self.folder)
-            .envs(bash::NOBODY_IS_THERE)
-            .envs(bash::SAME_FOR_ALL)
+            .envs(command::NOBODY_IS_THERE)
+            .envs(command::SAME_FOR_ALL)
             .stdin(input)
             .stdout(output_end)
             .stderr(error_end)
@@ -115,14 +107,13 @@ impl Program<'_> {
         let (mut output, mut errors) = (Printed::new(most), Printed::new(0));
         let mut streams = [(&mut output_pipe, &mut output), (&mut error_pipe, &mut errors)];
         let ending = self.follow(&process, &mut streams, background);
-        if let Ending::TimedOut = ending {
+        if let Ending::TimedOut(_) = ending {
             let _ = kill_process_group(process.pid, Signal::KILL);
-            process::end_descendants(&earlier, |_, _| {});
+            process::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
         }
         for (mut pipe, printed) in [(output_pipe, &mut output), (error_pipe, &mut errors)] {
-            if bash::drain(&mut pipe, |bytes| printed.push(bytes)) && !matches!(ending, Ending::TimedOut) {
-                background.keep(pipe);
-            }
+            let goes_on = printed.take_rest(&mut pipe);
+            background.keep(goes_on.then_some(pipe));
         }
         Ok((output, errors, ending))
     }
@@ -137,12 +128,12 @@ impl Program<'_> {
         let deadline = Instant::now() + self.timeout;
         let mut buffer = [0; PIPE_BYTES];
         let mut open = [true; 2];
+        let mut next_round = Instant::now();
         loop {
             let mut status = None;
-            process::reap(process::REAPED_AT_ONCE, |pid, ended_with| {
-                if pid == process.pid {
-                    status = Some(ended_with);
-                }
+            process::reap(process::REAPED_AT_ONCE, |pid, ended_with| match pid == process.pid {
+                true => status = Some(ended_with),
+                false => background.note_end(pid, ended_with),
             });
             if let Some(status) = status {
                 return Ending::Status(status);
@@ -150,44 +141,27 @@ impl Program<'_> {
             if process::was_reaped_by_the_kernel(process.pid) {
                 return Ending::Unknown;
             }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ending::TimedOut;
+            let now = Instant::now();
+            if now >= deadline {
+                return Ending::TimedOut(self.timeout);
             }
-            background.discard_output();
+            if now >= next_round {
+                next_round = now + ROUND;
+                let ended = background.take_output();
+                if let Some((_, status)) = ended.into_iter().find(|(pid, _)| *pid == process.pid) {
+                    return Ending::Status(status);
+                }
+            }
             let waited = streams.iter().zip(open).filter(|(_, open)| *open);
             let waited: Vec<_> = waited.map(|((pipe, _), _)| (pipe.as_fd(), PollFlags::IN)).collect();
-            process::wait_for_any(&waited, &[process], Some(left.min(ROUND)));
+            process::wait_for_any(&waited, &[process], Some((deadline - now).min(ROUND)));
             for ((pipe, printed), open) in streams.iter_mut().zip(&mut open) {
-                match bash::available(pipe, &mut buffer) {
+                match command::available(pipe, &mut buffer) {
                     Available::Bytes(length) => printed.push(&buffer[..length]),
                     Available::Nothing => {}
                     Available::Closed => *open = false,
                 }
             }
-        }
-    }
-
-    /// The line that says how a program failed; nothing if it did not.
-    fn failure(&self, ending: &Ending) -> Option<String> {
-        match ending {
-            Ending::TimedOut => Some(format!(
-                "[timed out after {} ms: the program and what it started were ended; ask for less at once]",
-                self.timeout.as_millis()
-            )),
-            Ending::Unknown => Some(
-                "[exit code unknown: SIGCHLD is ignored where cotter was started; start it with env \
---default-signal=CHLD]"
-                    .to_owned(),
-            ),
-            Ending::Status(status) => match (status.exit_status(), status.terminating_signal()) {
-                (Some(0), _) => None,
-                (Some(code), _) => Some(format!("[exit code: {code}]")),
-                (None, Some(signal)) => {
-                    Some(format!("[killed by signal {signal}{}]", bash::signal_name(signal)))
-                }
-                (None, None) => Some("[ended in an unknown way]".to_owned()),
-            },
         }
     }
 }
@@ -209,6 +183,37 @@ impl Printed {
         if whole.len() > self.most || begins.is_some_and(|first| *first != b'{') {
             self.whole = None;
         }
+    }
+
+    /// Takes what is in the pipe now and no more: a background process may go on writing for ever. True if
+    /// there is one that could.
+    fn take_rest(&mut self, pipe: &mut PipeReader) -> bool {
+        let mut left = usize::try_from(rustix::io::ioctl_fionread(&*pipe).unwrap_or(0)).unwrap_or(0);
+        let mut buffer = [0; PIPE_BYTES];
+        loop {
+            // Whether there will be more is told by a read of an empty pipe.
+            let wanted = left.clamp(1, PIPE_BYTES);
+            match command::available(pipe, &mut buffer[..wanted]) {
+                Available::Closed => return false,
+                Available::Nothing => return true,
+                Available::Bytes(length) => {
+                    self.push(&buffer[..length]);
+                    if left == 0 {
+                        return true;
+                    }
+                    left = left.saturating_sub(length);
+                }
+            }
+        }
+    }
+}
+
+/// The line that says how a program failed; nothing if it did not.
+fn failure(ending: Ending) -> Option<String> {
+    match ending {
+        _ if ending.is_success() => None,
+        Ending::TimedOut(_) => Some(format!("[{}; ask for less at once]", ending.words())),
+        _ => Some(format!("[{}]", ending.words())),
     }
 }
 
@@ -235,14 +240,14 @@ fn cannot_start(error: &io::Error) -> String {
 /// What the model reads: the output, or with a failure both streams and how it ended.
 fn outcome(output: Printed, errors: Printed, failure: &Option<String>) -> Outcome {
     let blocks = output.whole.as_deref().and_then(blocks::read);
-    let mut outcome = blocks.unwrap_or_else(|| Outcome::ok(output.bounded.finish()));
+    let mut outcome = blocks.unwrap_or_else(|| Outcome::ok(output.bounded.parts().text()));
     let Some(failure) = failure else {
         if outcome.text.is_empty() {
             outcome.text = "(no output)".to_owned();
         }
         return outcome;
     };
-    let (text, errors) = (outcome.text.trim_end_matches('\n'), errors.bounded.finish());
+    let (text, errors) = (outcome.text.trim_end_matches('\n'), errors.bounded.parts().text());
     let errors = errors.trim_end_matches('\n');
     let border = if text.is_empty() || errors.is_empty() { "" } else { "[standard error]" };
     let lines = [text, border, errors, failure].into_iter().filter(|line| !line.is_empty());

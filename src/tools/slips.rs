@@ -59,7 +59,10 @@ pub fn synonyms(tool: &str) -> &'static [(&'static str, &'static str)] {
             ("shell_command", "command"),
             ("command_line", "command"),
             ("timeout_ms", "timeout"),
+            ("background", "run_in_background"),
         ],
+        "BashOutput" => &[("shell_id", "bash_id"), ("id", "bash_id"), ("task_id", "bash_id")],
+        "KillShell" => &[("bash_id", "shell_id"), ("id", "shell_id"), ("task_id", "shell_id")],
         "get_current_datetime" => &[("tz", "timezone"), ("zone", "timezone"), ("time_zone", "timezone")],
         "add_duration_to_datetime" => {
             &[("date", "datetime"), ("datetime_str", "datetime"), ("amount", "duration"), ("units", "unit")]
@@ -190,7 +193,11 @@ mod tests {
             "Edit" => {
                 json!({"file_path": "a.txt", "old_string": "a", "new_string": "b", "replace_all": true})
             }
-            "Bash" => json!({"command": "ls -la", "timeout": 5000, "description": "List"}),
+            "Bash" => {
+                json!({"command": "ls -la", "timeout": 5000, "description": "List", "run_in_background": true})
+            }
+            "BashOutput" => json!({"bash_id": "bash_1", "filter": "^a"}),
+            "KillShell" => json!({"shell_id": "bash_1"}),
             "get_current_datetime" => json!({"timezone": "UTC", "format": "%Y"}),
             "add_duration_to_datetime" => json!({"datetime": "2026-11-30", "duration": 1, "unit": "days"}),
             "get_exchange_rate" => json!({"currency": "EUR"}),

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::bash::{self, Background};
+use super::background::Background;
 use super::executables::{self, Executable, Found};
 use super::program::Program;
 use super::rates::Fetched;
 use super::{
-    Arguments, Outcome, Spec, Surroundings, Workspace, arguments, belongs_to_worker, execute, schema, slips,
+    Arguments, Outcome, Spec, Surroundings, Workspace, arguments, bash, belongs_to_worker, command, execute,
+    schema, slips,
 };
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
@@ -39,6 +40,8 @@ pub struct Toolbox {
     now: Option<jiff::Timestamp>,
     rates_url: String,
     worker: Option<Worker>,
+    /// How many shells have been started in the background, whichever worker had them.
+    shells: u64,
 }
 
 impl Toolbox {
@@ -51,9 +54,19 @@ impl Toolbox {
     ) -> Toolbox {
         let path =
             setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        let shell = bash::shell(path.unwrap_or_default());
+        let shell = command::shell(path.unwrap_or_default());
         let workspace = Workspace { root: setup.workspace.clone() };
-        Toolbox { offered, executables: Vec::new(), workspace, setup, shell, now, rates_url, worker: None }
+        Toolbox {
+            offered,
+            executables: Vec::new(),
+            workspace,
+            setup,
+            shell,
+            now,
+            rates_url,
+            worker: None,
+            shells: 0,
+        }
     }
 
     /// Offers these programs too, after all others and in this order. Those without a description are asked
@@ -175,9 +188,14 @@ impl Toolbox {
 
     fn run_in_worker(&mut self, name: &str, arguments: &Arguments) -> Outcome {
         let shell = self.shell.as_deref().unwrap_or(Path::new(""));
-        let request =
-            json!({"name": name, "arguments": arguments, "shell": shell.to_string_lossy()}).to_string();
-        self.ask_worker(name, &request, time_limit(name, arguments))
+        let request = json!({
+            "name": name, "arguments": arguments, "shell": shell.to_string_lossy(), "shells": self.shells,
+        });
+        let outcome = self.ask_worker(name, &request.to_string(), time_limit(name, arguments));
+        if name == "Bash" && !outcome.is_error && bash::runs_in_background(arguments) {
+            self.shells += 1;
+        }
+        outcome
     }
 
     fn ask_worker(&mut self, name: &str, request: &str, limit: Duration) -> Outcome {
@@ -252,6 +270,7 @@ fn images(shown: &[Value], is_error: bool, text: &mut String) -> Vec<Image> {
 fn time_limit(name: &str, arguments: &Arguments) -> Duration {
     match name {
         "Bash" => bash::timeout(arguments) + GRACE,
+        "BashOutput" | "KillShell" => GRACE,
         _ => LIMIT,
     }
 }
@@ -287,6 +306,7 @@ pub fn serve(request: &str, background: &mut Background) -> String {
         (Ok(request), Ok(root)) if request["program"].is_array() => run_program(&request, &root, background),
         (Ok(request), Ok(root)) => {
             let nothing = Arguments::new();
+            background.count_from(request["shells"].as_u64().unwrap_or(0));
             let mut surroundings = Surroundings {
                 workspace: &Workspace { root },
                 now: jiff::Timestamp::UNIX_EPOCH,
@@ -333,6 +353,9 @@ mod tests {
         assert_eq!(limit("Bash", json!({"command": "ls", "timeout": 5000})), Duration::from_secs(35));
         assert_eq!(limit("Bash", json!({"command": "ls"})), Duration::from_secs(150));
         assert_eq!(limit("Bash", json!({})), Duration::from_secs(30));
+        let in_background = json!({"command": "ls", "timeout": 5000, "run_in_background": true});
+        assert_eq!(limit("Bash", in_background), Duration::from_secs(30));
+        assert_eq!(limit("BashOutput", json!({"bash_id": "bash_1"})), Duration::from_secs(30));
         assert_eq!(limit("Write", json!({"timeout": 5})), Duration::from_secs(600));
     }
 

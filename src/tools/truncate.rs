@@ -31,22 +31,43 @@ impl HeadTail {
         }
     }
 
-    /// The text: all of it if it fits, else head and tail with a line between them that says how many
-    /// bytes were left out. Cut at a line's end where that keeps at least half of the part, never
-    /// inside a character. Bytes that are not UTF-8 are shown as U+FFFD.
-    pub fn finish(mut self) -> String {
+    /// What is kept: all of it as the head if it fits, else head and tail. Cut at a line's end where that
+    /// keeps at least half of the part, never inside a character. Bytes that are not UTF-8 are shown as
+    /// U+FFFD.
+    pub fn parts(mut self) -> Parts {
         self.tail.drain(..self.tail.len().saturating_sub(self.tail_bytes));
         let limit = self.head_bytes + self.tail_bytes;
         if self.total == (self.head.len() + self.tail.len()) as u64 {
             let text = String::from_utf8_lossy(&[self.head.as_slice(), &self.tail].concat()).into_owned();
             // U+FFFD takes three bytes, so binary output can outgrow the limit when it is shown.
             if text.len() <= limit {
-                return text;
+                return Parts { head: text, left_out: 0, tail: String::new() };
             }
         }
         let (head, head_used) = beginning(&self.head, self.head_bytes);
         let (tail, tail_used) = end(&self.tail, self.tail_bytes);
-        let left_out = self.total - (head_used + tail_used) as u64;
+        Parts { head, left_out: self.total - (head_used + tail_used) as u64, tail }
+    }
+}
+
+/// The two parts of a text of which the middle may have been left out.
+#[derive(Debug)]
+pub struct Parts {
+    /// The beginning, or all of it.
+    pub head: String,
+    /// How many bytes are missing between the two.
+    pub left_out: u64,
+    /// The end.
+    pub tail: String,
+}
+
+impl Parts {
+    /// The text, with a line that says how many bytes were left out, if any were.
+    pub fn text(self) -> String {
+        let Parts { head, left_out, tail } = self;
+        if left_out == 0 {
+            return head + &tail;
+        }
         let border = if head.is_empty() || head.ends_with('\n') { "" } else { "\n" };
         format!("{head}{border}[… {left_out} bytes left out …]\n{tail}")
     }
@@ -119,7 +140,7 @@ mod tests {
         for part in parts {
             output.push(part);
         }
-        output.finish()
+        output.parts().text()
     }
 
     #[test]
@@ -177,6 +198,6 @@ mod tests {
             output.push(&[b'x'; 999]);
             assert!(output.head.capacity() + output.tail.capacity() <= 1000);
         }
-        assert!(output.finish().contains("[… 9989800 bytes left out …]"));
+        assert!(output.parts().text().contains("[… 9989800 bytes left out …]"));
     }
 }

@@ -81,6 +81,16 @@ fn the_tools_are_listed_as_json_lines_with_schemas() {
     assert_eq!(printed(&["--list-tools"]).lines().count(), 6, "without a PATH there is no shell for Bash");
     assert_eq!(printed(&["--list-tools", "--tools", "Read,Edit"]).lines().count(), 2);
     assert_eq!(printed(&["--list-tools", "--tools", ""]), "");
+    for name in ["Bash", "BashOutput", "KillShell"] {
+        let args = ["--list-tools", "--tools", name];
+        let needs = format!("cotter: --tools: {name} needs a bash or sh in PATH, and there is none\n");
+        run(stage.command(&args).env_remove("PATH")).code(2).stderr(needs);
+    }
+    // Bash brings the tools for what it starts in the background, and is itself brought by neither.
+    for (list, count) in [("Bash", 3), ("KillShell", 1), ("Bash,BashOutput,Read", 4)] {
+        let listed = run(&mut stage.command(&["--list-tools", "--tools", list])).code(0).stdout.clone();
+        assert_eq!(String::from_utf8(listed).unwrap().lines().count(), count, "{list}");
+    }
 }
 
 /// Runs a program of the system with this text as its input; none if it is not installed.

@@ -292,7 +292,7 @@ fn a_program_that_cannot_be_a_tool_is_named_with_the_reason_before_anything_is_a
         (self_described("#!/bin/sh\necho oops >&2\nexit 7\n"), cannot(&format!("{no_schema}oops [exit code: 7]"))),
         (self_described("#!/bin/sh\n"), cannot(&format!("{no_schema}it printed nothing"))),
         (self_described("#!/bin/sh\necho hello\n"), cannot(&format!("{no_schema}what it printed is no JSON object of at most 262144 bytes"))),
-        (self_described("#!/bin/sh\nprintf '{'; yes\n"), cannot(&format!("{no_schema}[timed out after 10000 ms: the program and what it started were ended; ask for less at once]"))),
+        (self_described("#!/bin/sh\nprintf '{'; yes\n"), cannot(&format!("{no_schema}[timed out after 10000 ms: the command and what it started were ended; ask for less at once]"))),
         (described("{"), unusable("it is not JSON")),
         (described("[]"), unusable("\"name\" is missing or no text")),
         (described(&PLAIN.replace("probe", "pro be")), unusable("the APIs take no name such as \"pro be\"")),
@@ -336,7 +336,7 @@ fn two_tools_of_one_name_an_unknown_name_and_a_folder_without_tools_are_refused(
         ),
         (
             &["--tool", "a", "--tools", "Read,prob"],
-            "--tools: there is no tool \"prob\": choose from Read, Write, Edit, Bash, get_current_datetime, add_duration_to_datetime, get_exchange_rate, probe",
+            "--tools: there is no tool \"prob\": choose from Read, Write, Edit, Bash, BashOutput, KillShell, get_current_datetime, add_duration_to_datetime, get_exchange_rate, probe",
         ),
     ] {
         story()

@@ -7,6 +7,7 @@
 mod bash;
 mod ends;
 mod programs;
+mod shells;
 mod worker;
 
 use std::fs;

@@ -12,11 +12,13 @@ use crate::server::Reply;
 pub const BOTH: [Api; 2] = [Api::Anthropic, Api::OpenAi];
 
 /// The program's tools, in the order in which they are offered.
-pub const TOOLS: [&str; 7] = [
+pub const TOOLS: [&str; 9] = [
     "Read",
     "Write",
     "Edit",
     "Bash",
+    "BashOutput",
+    "KillShell",
     "get_current_datetime",
     "add_duration_to_datetime",
     "get_exchange_rate",

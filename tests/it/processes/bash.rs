@@ -9,7 +9,7 @@ use super::*;
 use crate::server::Gate;
 
 /// Says whether the worker has a child beside this command's shell, running or a zombie.
-const ALONE: &str = r#"test "$(cat /proc/$PPID/task/$PPID/children)" = "$$ " && echo alone"#;
+pub const ALONE: &str = r#"test "$(cat /proc/$PPID/task/$PPID/children)" = "$$ " && echo alone"#;
 
 #[test]
 fn both_streams_keep_their_order_and_a_last_line_says_how_a_command_failed() {
@@ -115,10 +115,14 @@ fn cotters_keys_are_not_in_the_environment_of_commands() {
     let results = results(&outcome);
     let names: Vec<Vec<_>> = results.iter().map(|(text, _)| names(text)).collect();
     let kept = ["ANTHROPIC_BASE_URL", "HOME", "KEPT", "PATH", "STORY_MARK"];
-    let set = ["GIT_PAGER", "GIT_TERMINAL_PROMPT", "LANGUAGE", "LC_ALL", "PAGER", "TERM", "TZ"];
+    let same = ["LANGUAGE", "LC_ALL", "TZ"];
+    let nobody =
+        ["DEBIAN_FRONTEND", "EDITOR", "GIT_ASKPASS", "GIT_EDITOR", "GIT_PAGER", "GIT_TERMINAL_PROMPT"];
+    let is_there =
+        ["MANPAGER", "PAGER", "PIP_NO_INPUT", "SSH_ASKPASS_REQUIRE", "SYSTEMD_PAGER", "TERM", "VISUAL"];
     // The shell's own.
     let shell = ["PWD", "SHLVL", "_"];
-    outcome.equal(&names[0], &sorted(&[&kept[..], &set, &shell, &["TMPDIR"]]));
+    outcome.equal(&names[0], &sorted(&[&kept[..], &same, &nobody, &is_there, &shell, &["TMPDIR"]]));
     outcome.equal(&names[1], &sorted(&[&kept[..], &["TMPDIR"]]));
     outcome.equal(&names[2], &sorted(&[&kept[..]]));
     outcome.equal(results[0].0.contains("KEPT=kept value\n"), true);
@@ -215,7 +219,7 @@ fn a_server_in_the_background_answers_later_calls() {
 fn timed_out(printed: &str, milliseconds: u64) -> Told {
     failed(&format!(
         "{printed}[timed out after {milliseconds} ms: the command and what it started were ended; give a longer \
-         `timeout` (at most 600000), or end the command with `&` if it is meant to keep running]"
+         `timeout` (at most 600000), or run it in the background]"
     ))
 }
 
@@ -247,7 +251,7 @@ fn a_timeout_ends_what_never_stops_forking() {
 #[test]
 fn any_amount_of_output_is_bounded_in_the_result_and_in_memory() {
     let gate = Arc::new(Gate::default());
-    let call = asking(1, &[bash("yes 0123456789abcde | head -c 1G")]);
+    let call = asking(1, &[bash("yes 0123456789abcde | head -c 200M")]);
     let run = Run::start(bare("output").reply(call).reply(done().held_by(&gate)));
     gate.wait_until_asked();
     let peaks = [run.cotter(), run.supervisor(), run.worker()].map(|pid| status_number(pid, "VmHWM"));
@@ -255,11 +259,52 @@ fn any_amount_of_output_is_bounded_in_the_result_and_in_memory() {
     let outcome = run.finish();
     let line = "0123456789abcde\n";
     let part = line.repeat(15_000 / line.len());
-    let left_out = (1 << 30) - 2 * part.len();
+    let left_out = (200 << 20) - 2 * part.len();
     let text = format!("{part}[… {left_out} bytes left out …]\n{}", part.trim_end());
     outcome.code(0).equal(results(&outcome), vec![ok(&text)]);
-    // In KiB; all the output is a thousand times that.
+    // In KiB; all the output is ten times that.
     assert!(peaks.iter().all(|peak| *peak < 16_000), "{peaks:?}");
+}
+
+/// One screen of a program that draws, and what is left of a progress bar and of colours.
+#[test]
+fn output_is_told_as_a_terminal_shows_it_in_the_end() {
+    let commands = [
+        r"printf ' 10%%\r 50%%\r100%%\n'; printf '\033[1;31mred\033[0m\r\n' >&2; printf '\033]0;title\007end'",
+        r"printf 'one\ntwo\n'; sleep 0.01; printf '\033[2A\033[Kfirst\n\033[Ksecond\n'",
+        r"printf '\033['; sleep 0.01; printf '31mred\303'; sleep 0.01; printf '\251\377'",
+        // Kept are the beginning and the end of what is left, not of what was printed.
+        r"for i in 1 2 3 4 5 6 7 8 9; do printf '%09000d\r' $i; done; echo; echo end",
+    ];
+    let expected = [
+        ok("100%\nred\nend"),
+        ok("first\nsecond"),
+        ok("redé\u{fffd}"),
+        ok(&format!("{}9\nend", "0".repeat(8999))),
+    ];
+    tells(story("terminal", &commands.map(bash)), &expected);
+}
+
+/// There are 255 of them at most, and each waits for two others.
+#[test]
+fn a_timeout_ends_processes_that_multiply() {
+    let _one_chain = ends::one_chain();
+    let multiply =
+        "grow() { test $1 = 0 && exec sleep 1000; grow $(($1 - 1)) & grow $(($1 - 1)) & wait; }; grow 7";
+    let calls = [bash_for(500, multiply), bash(ALONE)];
+    tells(story("multiply", &calls), &[timed_out("", 500), ok("alone")]);
+}
+
+#[test]
+fn a_command_that_closes_its_output_is_waited_for() {
+    let calls = [
+        bash("exec >&- 2>&-; sleep 0.2; echo late >file"),
+        bash("cat file"),
+        bash_for(1500, "echo before; exec >&- 2>&-; trap '' TERM; sleep 1000"),
+        bash(ALONE),
+    ];
+    let expected = [ok("(no output)"), ok("late"), timed_out("before\n", 1500), ok("alone")];
+    tells(story("closes", &calls), &expected);
 }
 
 #[test]

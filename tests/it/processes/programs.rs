@@ -21,7 +21,7 @@ fn description(milliseconds: u64) -> String {
 }
 
 const TIMED_OUT: &str =
-    "[timed out after 500 ms: the program and what it started were ended; ask for less at once]";
+    "[timed out after 500 ms: the command and what it started were ended; ask for less at once]";
 
 #[test]
 fn a_program_that_takes_too_long_is_ended_with_all_it_started() {

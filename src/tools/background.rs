@@ -1,0 +1,245 @@
+//! What calls of Bash leave running in the worker: shells started in the background, which BashOutput and
+//! KillShell speak of, and pipes that a finished command's children still hold.
+//!
+//! All of it is attended to between calls and during them, so that no server blocks for want of a reader.
+
+use std::io::PipeReader;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
+
+use super::command::{self, Ending, SHELL_VARIABLE, Started};
+use super::truncate::Parts;
+use super::{Outcome, Workspace};
+use crate::sandbox::process::{self, Kept};
+
+/// How many background shells may run at once.
+const MAX_RUNNING: usize = 32;
+/// How many that have ended are remembered, the latest.
+const MAX_ENDED: usize = 32;
+/// How often a pipe is read at most in one round, ten of which are a second: output that nobody reads
+/// does not keep a processor busy.
+const READS_AT_ONCE: usize = 4;
+
+/// What earlier calls left running, as far as it has to be attended to.
+#[derive(Debug, Default)]
+pub struct Background {
+    /// Output pipes that a background process still holds. Were they closed, its next line of output
+    /// would kill it (SIGPIPE); were they not read, it would block once the pipe is full.
+    pipes: Vec<PipeReader>,
+    shells: Vec<Shell>,
+    /// How many shells were ever started in the background in this run.
+    count: u64,
+    /// How many of them ran in an earlier worker, which was lost.
+    lost: u64,
+}
+
+/// A shell in the background.
+#[derive(Debug)]
+struct Shell {
+    number: u64,
+    started: Started,
+    /// None while it runs.
+    ending: Option<Ending>,
+    /// When it is to be ended, and the time that was given.
+    limit: Option<(Instant, Duration)>,
+}
+
+impl Background {
+    /// Takes note of how many background shells this run has started: more than are known here, if the
+    /// worker that had them was lost.
+    pub fn count_from(&mut self, started: u64) {
+        if started > self.count {
+            (self.count, self.lost) = (started, started);
+        }
+    }
+
+    /// Reaps what has ended, ends what is over its time, and takes what was printed since. True while there is
+    /// anything to attend to.
+    pub fn attend(&mut self) -> bool {
+        let reaped = process::reap(process::REAPED_AT_ONCE, |pid, status| self.note_end(pid, status));
+        self.take_output();
+        reaped.children_left
+            || !self.pipes.is_empty()
+            || self.shells.iter().any(|shell| shell.started.pipe().is_some())
+    }
+
+    /// Takes what was printed, and ends shells that are over their time. Returns the children that ended
+    /// meanwhile: one may be the caller's.
+    pub fn take_output(&mut self) -> Vec<(Pid, WaitStatus)> {
+        self.pipes.retain_mut(command::discard);
+        for shell in &mut self.shells {
+            shell.attend();
+        }
+        let mut ended = Vec::new();
+        for shell in self.shells.iter_mut().filter(|shell| shell.ending.is_none()) {
+            if let Some((deadline, limit)) = shell.limit
+                && Instant::now() >= deadline
+            {
+                shell.end_all(&mut ended);
+                shell.ending = Some(Ending::TimedOut(limit));
+            }
+        }
+        for (pid, status) in &ended {
+            self.note_end(*pid, *status);
+        }
+        self.forget_oldest();
+        ended
+    }
+
+    /// Keeps a finished command's pipe open for those who still write to it.
+    pub fn keep(&mut self, pipe: Option<PipeReader>) {
+        self.pipes.extend(pipe);
+    }
+
+    /// Takes note that a child has ended, which may be one of the shells.
+    pub fn note_end(&mut self, pid: Pid, status: WaitStatus) {
+        let running = self.shells.iter_mut().filter(|shell| shell.ending.is_none());
+        for shell in running.filter(|shell| shell.started.process.pid == pid) {
+            shell.ending = Some(Ending::Status(status));
+        }
+    }
+
+    /// Starts a shell in the background.
+    pub fn start(
+        &mut self,
+        shell: &Path,
+        command: &str,
+        workspace: &Workspace,
+        limit: Option<Duration>,
+    ) -> Outcome {
+        self.attend();
+        if self.shells.iter().filter(|shell| shell.ending.is_none()).count() >= MAX_RUNNING {
+            return Outcome::error(format!(
+                "{MAX_RUNNING} background shells are running, and there may be no more: end one with KillShell; \
+                 the shells are {}",
+                self.ids()
+            ));
+        }
+        let number = self.count + 1;
+        let id = id(number);
+        match Started::new(shell, command, &workspace.root, Some(&id)) {
+            Ok(started) => {
+                self.count = number;
+                let limit = limit.map(|limit| (Instant::now() + limit, limit));
+                self.shells.push(Shell { number, started, ending: None, limit });
+                Outcome::ok(format!("{id} runs in the background: see its output with BashOutput"))
+            }
+            Err(error) => Outcome::error(command::cannot_start(&error, shell)),
+        }
+    }
+
+    /// What a shell has printed since the last look, and how it is. Only lines that `is_wanted` are shown;
+    /// the others count as seen too.
+    pub fn look(&mut self, id: &str, is_wanted: &dyn Fn(&str) -> bool) -> Outcome {
+        self.attend();
+        let shell = match self.find(id) {
+            Ok(shell) => shell,
+            Err(problem) => return Outcome::error(problem),
+        };
+        let Parts { head, left_out, tail } = shell.started.printed();
+        let wanted = |text: &str| text.split_inclusive('\n').filter(|line| is_wanted(line)).collect();
+        let text = Parts { head: wanted(&head), left_out, tail: wanted(&tail) }.text();
+        let text = if text.is_empty() { "(no new output)\n" } else { &text };
+        let line_end = if text.ends_with('\n') { "" } else { "\n" };
+        Outcome::ok(format!("{text}{line_end}[{id} {}]", shell.status()))
+    }
+
+    /// Ends a shell with all it has started.
+    pub fn kill(&mut self, id: &str) -> Outcome {
+        self.attend();
+        let shell = match self.find(id) {
+            Ok(shell) => shell,
+            Err(problem) => return Outcome::error(problem),
+        };
+        let already = shell.ending.map(|_| shell.status());
+        let mut ended = Vec::new();
+        shell.end_all(&mut ended);
+        let text = match already {
+            None => format!("{id} and all it had started have been ended"),
+            Some(status) => format!("{id} {status}; what it had left running has been ended"),
+        };
+        shell.ending = shell.ending.or(Some(Ending::Killed));
+        for (pid, status) in ended {
+            self.note_end(pid, status);
+        }
+        Outcome::ok(text)
+    }
+
+    fn find(&mut self, id: &str) -> Result<&mut Shell, String> {
+        let number = id.strip_prefix("bash_").and_then(|digits| digits.parse().ok()).unwrap_or(0);
+        if number > 0 && number <= self.lost && id == self::id(number) {
+            return Err(format!(
+                "{id} is gone: the process that runs tools was lost, and everything it had started was ended"
+            ));
+        }
+        let known = self.ids();
+        self.shells.iter_mut().find(|shell| self::id(shell.number) == id).ok_or_else(|| {
+            match known.as_str() {
+                "" => {
+                    format!("there is no shell \"{id}\": none was started; Bash does with run_in_background")
+                }
+                known => format!("there is no shell \"{id}\": the shells are {known}"),
+            }
+        })
+    }
+
+    fn ids(&self) -> String {
+        let ids: Vec<String> = self.shells.iter().map(|shell| id(shell.number)).collect();
+        ids.join(", ")
+    }
+
+    fn forget_oldest(&mut self) {
+        let mut surplus =
+            self.shells.iter().filter(|shell| shell.ending.is_some()).count().saturating_sub(MAX_ENDED);
+        while surplus > 0
+            && let Some(index) = self.shells.iter().position(|shell| shell.ending.is_some())
+        {
+            surplus -= 1;
+            let pipe = self.shells.remove(index).started.into_pipe();
+            self.keep(pipe);
+        }
+    }
+}
+
+impl Shell {
+    fn attend(&mut self) {
+        let reads = (0..READS_AT_ONCE).take_while(|_| self.started.take_some()).count();
+        if self.ending.is_none() && process::was_reaped_by_the_kernel(self.started.process.pid) {
+            self.ending = Some(Ending::Unknown);
+        }
+        // What an ended shell printed last is there by now; one that runs has its turn again.
+        if self.ending.is_some() && reads == READS_AT_ONCE {
+            self.started.take_rest();
+        }
+    }
+
+    fn status(&self) -> String {
+        match self.ending {
+            None => "is running".to_owned(),
+            Some(ending) if ending.is_success() => format!("has completed: {}", ending.words()),
+            Some(Ending::Killed) => "was killed by KillShell".to_owned(),
+            Some(ending) => format!("has failed: {}", ending.words()),
+        }
+    }
+
+    /// Ends the shell and what it has started, as far as that is known to be its own; children that end
+    /// meanwhile are added to `ended`.
+    fn end_all(&mut self, ended: &mut Vec<(Pid, WaitStatus)>) {
+        // The number of one that was reaped may be another's by now.
+        let running = self.ending.is_none().then_some(self.started.process.pid);
+        let mark = format!("{SHELL_VARIABLE}={}", id(self.number));
+        let own = Kept::below(running, mark);
+        if let Some(group) = running {
+            // All that can be told without /proc.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        process::end_tree(&own, |pid, status| ended.push((pid, status)));
+        self.started.take_rest();
+    }
+}
+
+fn id(number: u64) -> String {
+    format!("bash_{number}")
+}
