@@ -16,6 +16,7 @@ use crate::provider::errors::Verdict;
 use crate::provider::{
     self, Api, ApiError, Fault, Reader, Reply, Settings, Stop, Usage, Wire, errors, text_calls,
 };
+use crate::sandbox::permissions::Mode;
 use crate::session::Session;
 use crate::sse;
 use crate::tools::Outcome;
@@ -51,6 +52,8 @@ pub struct Agent {
     headers: Vec<(String, String)>,
     http: Http,
     toolbox: Toolbox,
+    /// Whether the first call that is denied ends the run.
+    ends_with_denial: bool,
     wire: Wire,
     conversation: Conversation,
     text_calls: TextCalls,
@@ -72,7 +75,14 @@ impl Agent {
     /// What keeps it from beginning: a folder that cannot be recorded into, or no model to ask.
     pub fn new(config: Config, session_id: String, output: &mut Output) -> Result<Agent, Error> {
         let mut settings = config.settings;
-        let mut toolbox = Toolbox::new(settings.tools.clone(), config.setup, config.now, config.rates_url);
+        let ends_with_denial = config.permissions.mode == Mode::DontAsk;
+        let mut toolbox = Toolbox::new(
+            settings.tools.clone(),
+            config.setup,
+            config.now,
+            config.rates_url,
+            config.permissions,
+        );
         toolbox.add(config.executables)?;
         settings.tools = toolbox.offered().to_vec();
         let recorder = match &config.record {
@@ -102,6 +112,7 @@ impl Agent {
             url: provider::endpoint(settings.api, &config.base_url),
             headers,
             http,
+            ends_with_denial,
             toolbox,
             wire: Wire::new(&settings),
             settings,
@@ -115,6 +126,11 @@ impl Agent {
             session_id,
             session,
         })
+    }
+
+    /// Whether a program of this name was given as a tool.
+    pub fn has_executable(&self, name: &str) -> bool {
+        self.toolbox.has_executable(name)
     }
 
     /// The body of the first request, for `--dry-run`.
@@ -132,6 +148,7 @@ impl Agent {
             usage: self.usage,
             duration_ms: self.begun.elapsed().as_millis(),
             session_id: self.session_id.clone(),
+            denied: self.toolbox.denied().to_vec(),
         }
     }
 
@@ -188,6 +205,7 @@ impl Agent {
                     output.end_shown()?;
                     let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
                     self.run_calls(&calls, output);
+                    self.check_denials()?;
                 }
                 Stop::Finished | Stop::Botched if self.text.trim().is_empty() => {
                     if nudged {
@@ -237,13 +255,16 @@ impl Agent {
         let failed = |text: &str| Error::Internal(format!("the call of {} failed: {text}", call.name));
         if call.name != "Read" {
             let outcome = self.run_call(call, output);
+            self.check_denials()?;
             return match outcome.is_error {
                 true => Err(failed(&outcome.text)),
                 false => output.print(&outcome.text),
             };
         }
         output.call(&call.name, &subject(call));
-        let arguments = self.toolbox.check(call).map_err(|text| failed(&text))?;
+        let checked = self.toolbox.check(call);
+        self.check_denials()?;
+        let arguments = checked.map_err(|text| failed(&text))?;
         read::copy_raw(&arguments, self.toolbox.workspace(), &mut output.raw_bytes()).map_err(|error| {
             match error {
                 RawError::Refused(text) => failed(&text),
@@ -361,12 +382,26 @@ impl Agent {
         Ok(())
     }
 
-    /// Answers every call, in order.
+    /// Whether the run may go on after what was denied.
+    fn check_denials(&self) -> Result<(), Error> {
+        match self.toolbox.denied().first() {
+            Some(denied) if self.ends_with_denial => Err(Error::Permission(format!(
+                "a call of {} was denied, which ends the run (--permission-mode dontAsk): {}",
+                denied.tool, denied.denial.0
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Answers every call, in order. Behind a denial that ends the run none is run any more.
     fn run_calls(&mut self, calls: &[Call], output: &mut Output) {
         let mut results = Vec::with_capacity(calls.len());
         let (mut images, mut image_characters) = self.conversation.images();
         for call in calls {
-            let mut outcome = self.run_call(call, output);
+            let mut outcome = match self.check_denials() {
+                Ok(()) => self.run_call(call, output),
+                Err(_) => Outcome::error("not run: a call before it was denied, which ends the run"),
+            };
             let characters: usize = outcome.images.iter().map(|image| image.data.len()).sum();
             let (more_images, more_characters) =
                 (images + outcome.images.len(), image_characters + characters);
@@ -387,11 +422,14 @@ impl Agent {
 
     fn run_call(&mut self, call: &Call, output: &mut Output) -> Outcome {
         output.call(&call.name, &subject(call));
-        let http = &mut self.http;
+        let (http, denied_before) = (&mut self.http, self.toolbox.denied().len());
         let mut outcome = self.toolbox.run(call, &mut |url| {
             let headers = [("accept".to_owned(), "application/json".to_owned())];
             http.get(url, &headers).map_err(|failure| failure.to_string())
         });
+        for denied in &self.toolbox.denied()[denied_before..] {
+            output.detail(&format!("{} was denied: {}", denied.tool, denied.denial.0));
+        }
         // Several servers refuse an empty result.
         if outcome.text.trim().is_empty() {
             outcome.text = "(no output)".to_owned();

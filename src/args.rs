@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::sandbox::permissions::{MODES, Mode};
+use crate::sandbox::rules;
 use crate::tools::executables;
 use crate::tools::nearest::distance;
 
@@ -88,6 +90,22 @@ const FLAGS: &[Flag] = &[
         "let the model run this program, described by FILE.json or FILE --schema",
     ),
     flag("Tools", "", "tool-dir", "DIR", "the same for each program in DIR"),
+    flag(
+        "Tools",
+        "",
+        "allowedTools",
+        "RULES",
+        "write and run by these alone: \"Edit(src/**),Bash(git log:*)\"",
+    ),
+    flag("Tools", "", "disallowedTools", "RULES", "forbid these calls; a tool's name alone takes it away"),
+    flag(
+        "Tools",
+        "",
+        "permission-mode",
+        "MODE",
+        "default, acceptEdits, plan (change nothing), dontAsk, bypassPermissions",
+    ),
+    flag("Tools", "", "dangerously-skip-permissions", "", "no sandbox, and all calls are allowed"),
     flag("Tools", "", "list-tools", "", "print the tools and their schemas as JSON lines"),
     flag("Output", "o", "output", "FILE", "write the answer to FILE, complete or not at all"),
     flag("Output", "", "output-format", "FORMAT", "text, json, or stream-json"),
@@ -118,14 +136,11 @@ const FLAGS: &[Flag] = &[
 ];
 
 /// Flags of `claude` that cannot change what was asked for here: accepted, and named by `--verbose`.
-const ACCEPTED: &[&str] = &[
-    "bare",
-    "dangerously-skip-permissions",
-    "disable-slash-commands",
-    "ide",
-    "no-chrome",
-    "strict-mcp-config",
-];
+const ACCEPTED: &[&str] = &["bare", "disable-slash-commands", "ide", "no-chrome", "strict-mcp-config"];
+
+/// Other spellings of flags.
+const SPELLINGS: &[(&str, &str)] =
+    &[("allowed-tools", "allowedTools"), ("disallowed-tools", "disallowedTools")];
 
 /// Flags that would change what was asked for and are not there: refused, with the nearest way.
 const REFUSED: &[(&str, &str)] = &[
@@ -133,12 +148,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("agent", "put the agent's instructions into --append-system-prompt-file"),
     ("agents", "put the agent's instructions into --append-system-prompt-file"),
     ("allow-net", NOT_YET),
-    ("allowed-tools", "choose the tools there are with --tools"),
-    ("allowedTools", "choose the tools there are with --tools"),
     ("context-window", NOT_YET),
     ("continue", NOT_YET),
-    ("disallowed-tools", "choose the tools there are with --tools"),
-    ("disallowedTools", "choose the tools there are with --tools"),
     ("effort", NOT_YET),
     ("fallback-model", NOT_YET),
     ("fork-session", NOT_YET),
@@ -151,7 +162,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("mcp-config", NOT_YET),
     ("no-compaction", NOT_YET),
     ("pass-env", "commands see the environment, but for cotter's own keys"),
-    ("permission-mode", "choose the tools there are with --tools"),
     ("plugin-dir", "there are no plugins"),
     ("price", NOT_YET),
     ("resume", NOT_YET),
@@ -215,6 +225,14 @@ pub struct Args {
     pub tools: Option<String>,
     /// `--tool` and `--tool-dir`, in order.
     pub executables: Vec<executables::Source>,
+    /// `--allowedTools`: the lists of rules, in order; absent where the flag is.
+    pub allowed_tools: Option<Vec<String>>,
+    /// `--disallowedTools`: the lists of rules, in order.
+    pub disallowed_tools: Vec<String>,
+    /// `--permission-mode`.
+    pub permission_mode: Mode,
+    /// `--dangerously-skip-permissions`.
+    pub skip_permissions: bool,
     /// `--list-tools`.
     pub list_tools: bool,
     /// `-o`.
@@ -279,11 +297,24 @@ pub enum Command {
 /// `Error::Usage` names the flag or value and, for a mistyped flag, the nearest real one.
 pub fn parse(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error> {
     let mut parser = lexopt::Parser::from_args(arguments);
-    while let Some(argument) = parser.next().map_err(|error| misused(&error))? {
+    // The flag whose list of rules the next argument may go on with.
+    let mut open_list: Option<&Flag> = None;
+    loop {
+        // What stands behind `--` is no rule.
+        if parser.try_raw_args().is_some_and(|left| left.peek().is_some_and(|next| next == "--")) {
+            open_list = None;
+        }
+        let Some(argument) = parser.next().map_err(|error| misused(&error))? else { break };
         let found = match &argument {
             lexopt::Arg::Short(letter) => FLAGS.iter().find(|flag| flag.short.contains(*letter)),
-            lexopt::Arg::Long(name) => FLAGS.iter().find(|flag| flag.long == *name),
+            lexopt::Arg::Long(name) => FLAGS.iter().find(|flag| flag.long == main_spelling(name)),
             lexopt::Arg::Value(value) => {
+                let rules = value.to_str().filter(|text| rules::continues_list(text));
+                if let (Some(flag), Some(_)) = (open_list, rules) {
+                    take(&mut args, flag, value.clone())?;
+                    continue;
+                }
+                open_list = None;
                 positional(&mut args, value.clone())?;
                 continue;
             }
@@ -306,11 +337,16 @@ pub fn parse(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error>
                 parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long)))?
             }
         };
+        open_list = (flag.value == "RULES").then_some(flag);
         if let Some(text) = take(&mut args, flag, value)? {
             return Ok(Command::Print(text));
         }
     }
     Ok(Command::Run(Box::new(args)))
+}
+
+fn main_spelling(name: &str) -> &str {
+    SPELLINGS.iter().find(|(other, _)| *other == name).map_or(name, |(_, name)| name)
 }
 
 impl Args {
@@ -397,6 +433,15 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "tools" => args.tools = Some(text(flag, &value)?),
         "tool" => args.executables.push(executables::Source::File(path())),
         "tool-dir" => args.executables.push(executables::Source::Folder(path())),
+        "allowedTools" => args.allowed_tools.get_or_insert_default().push(text(flag, &value)?),
+        "disallowedTools" => args.disallowed_tools.push(text(flag, &value)?),
+        "permission-mode" => {
+            let names: Vec<&str> = MODES.iter().map(|(name, _)| *name).collect();
+            let name = one_of(flag, &value, &names)?;
+            args.permission_mode =
+                MODES.iter().find(|(known, _)| *known == name).expect("it is one of these").1;
+        }
+        "dangerously-skip-permissions" => args.skip_permissions = true,
         "list-tools" => args.list_tools = true,
         "output" => args.output = if value == "-" { None } else { Some(path()) },
         "output-format" => {
@@ -590,6 +635,10 @@ fn man_page() -> String {
     for (name, meaning) in crate::config::VARIABLES {
         page.push_str(&format!(".TP\n.B {name}\n{}\n", escape(meaning)));
     }
+    page.push_str(".SH PERMISSIONS\nWhat may run where no rule is about it.\n");
+    for (mode, meaning) in crate::sandbox::permissions::table() {
+        page.push_str(&format!(".TP\n.B {}\n{}\n", escape(&mode), escape(&meaning)));
+    }
     page.push_str(&format!(".SH EXAMPLES\n.nf\n{}\n.fi\n", escape(EXAMPLES)));
     page
 }
@@ -674,6 +723,7 @@ const VALUE_CHOICES: &[(&str, &str)] = &[
     ("api", "openai anthropic"),
     ("output-format", "text json stream-json"),
     ("completions", "bash zsh fish"),
+    ("permission-mode", "default acceptEdits plan dontAsk bypassPermissions"),
 ];
 
 fn choices(flag: &Flag) -> Option<String> {
@@ -722,6 +772,7 @@ mod tests {
                 "text-tool-calls" => "on",
                 "output-format" => "json",
                 "completions" => "fish",
+                "permission-mode" => "plan",
                 _ => "x",
             };
             let mut words = vec![OsString::from(format!("--{}", flag.long))];
@@ -750,6 +801,46 @@ mod tests {
             refused(&["--settings", "x"]),
             "--settings is not supported: no settings files are read; put flags into the file named by COTTER_CONFIG"
         );
+    }
+
+    /// As scripts written for `claude` have it: the list has no end but the first argument that is no rule.
+    #[test]
+    fn a_list_of_rules_goes_on_until_the_prompt() {
+        let rules = |words: &[&str]| {
+            let args = parsed(words);
+            (args.allowed_tools.unwrap_or_default(), args.disallowed_tools, args.prompt)
+        };
+        let texts = |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let prompt = || Some("my prompt".to_owned());
+        let cases: [(&[&str], &[&str], &[&str]); 8] = [
+            (&["--allowedTools", "Read", "Bash(git log:*)", "my prompt"], &["Read", "Bash(git log:*)"], &[]),
+            (&["--allowed-tools", "Read,Edit", "my prompt", "-p"], &["Read,Edit"], &[]),
+            (
+                &["--allowedTools=Read", "WebFetch", "mcp__a__b", "my prompt"],
+                &["Read", "WebFetch", "mcp__a__b"],
+                &[],
+            ),
+            (
+                &["--allowedTools", "Read", "--disallowedTools", "Bash", "Write", "my prompt"],
+                &["Read"],
+                &["Bash", "Write"],
+            ),
+            (&["--allowedTools", "Read", "--allowed-tools", "Edit", "my prompt"], &["Read", "Edit"], &[]),
+            (
+                &["my prompt", "--disallowed-tools", "weather(Rome)", "Read Write"],
+                &[],
+                &["weather(Rome)", "Read Write"],
+            ),
+            (&["--allowedTools", "Read", "-p", "my prompt"], &["Read"], &[]),
+            (&["--allowedTools", "", "my prompt"], &[""], &[]),
+        ];
+        for (words, allowed, denied) in cases {
+            assert_eq!(rules(words), (texts(allowed), texts(denied), prompt()), "{words:?}");
+        }
+        let fenced = rules(&["--allowedTools", "Read", "--", "Write"]);
+        assert_eq!(fenced, (texts(&["Read"]), Vec::new(), Some("Write".to_owned())));
+        let other = rules(&["--allowedTools", "Read", "-p", "Write"]);
+        assert_eq!(other, (texts(&["Read"]), Vec::new(), Some("Write".to_owned())), "a flag ends the list");
     }
 
     #[test]

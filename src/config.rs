@@ -18,6 +18,9 @@ use crate::http::proxy::{ProxySettings, is_loopback};
 use crate::http::recording::{self, Replay};
 use crate::provider::{Api, Host, Learnt, Settings};
 use crate::sandbox::Setup;
+use crate::sandbox::paths::Places;
+use crate::sandbox::permissions::{Mode, Permissions};
+use crate::sandbox::rules::{self, Rule};
 use crate::tools;
 use crate::tools::executables::Found;
 
@@ -224,6 +227,8 @@ pub struct Config {
     pub rates_url: String,
     /// Where and with what environment tools run.
     pub setup: Setup,
+    /// What may run.
+    pub permissions: Permissions,
     /// The folder of session files; absent if none are kept.
     pub sessions: Option<PathBuf>,
     /// Whether colour may be used on a terminal.
@@ -240,6 +245,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     // What can be wrong with the command line itself is said before a key is asked for.
     let (system, tools) = (system_prompt(args)?, offered_tools(args, environment)?);
     let executables = executables(args)?;
+    let permissions = permissions(args, environment, &workspace)?;
     let replay = args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
     let recorded = replay.as_ref().map(Replay::origin).transpose()?;
     let endpoint = match &recorded {
@@ -287,6 +293,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
             .text("COTTER_RATES_URL")?
             .unwrap_or_else(|| "https://api.exchangerate-api.com/v4/latest".to_owned()),
         setup: setup(workspace, environment, endpoint.key.as_ref().map(|(key, _)| key)),
+        permissions,
         sessions: if args.no_session || args.dry_run || args.single_step {
             None
         } else {
@@ -561,13 +568,65 @@ fn prompt_text(path: &Path) -> Result<String, Error> {
     crate::input::read_text_file(path).map(|text| text.trim_end().to_owned())
 }
 
-/// The tools of `--tools`, in the table's order. Bash needs a shell to be there, and brings the tools for what
-/// it starts in the background.
+/// The tools that the model is told of: those of `--tools` but for those that `--disallowedTools` takes away.
 ///
 /// # Errors
 ///
-/// `Usage` names the tool that is not there.
+/// `Usage` names the tool that is not there, or the rule that is none.
 pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
+    let permissions = permissions(args, environment, Path::new("/"))?;
+    let mut offered = chosen_tools(args, environment)?;
+    offered.retain(|spec| !permissions.removes(spec.name));
+    Ok(offered)
+}
+
+/// What the rules and the mode come to.
+///
+/// # Errors
+///
+/// `Usage` names the rule that cannot be used.
+pub fn permissions(args: &Args, environment: &Environment, workspace: &Path) -> Result<Permissions, Error> {
+    let places = Places { workspace: workspace.to_owned(), home: environment.raw("HOME").map(PathBuf::from) };
+    let read = |flag: &str, lists: &[String]| -> Result<Vec<Rule>, Error> {
+        let texts = lists.iter().flat_map(|list| rules::split(list));
+        let refuse = |text: &str, why: &str| {
+            Error::Usage(format!(
+                "--{flag}: the rule \"{text}\" cannot be used: {why}: a rule is Tool or Tool(specifier), such as \"Bash(git log:*)\" or \"Edit(src/**)\""
+            ))
+        };
+        texts.map(|text| Rule::parse(text, &places).map_err(|why| refuse(text, &why))).collect()
+    };
+    let allowed = args.allowed_tools.as_ref().map(|lists| read("allowedTools", lists)).transpose()?;
+    let denied = read("disallowedTools", &args.disallowed_tools)?;
+    Ok(Permissions {
+        mode: if args.skip_permissions { Mode::Bypass } else { args.permission_mode },
+        sandbox_is_off: args.skip_permissions,
+        allowed,
+        denied,
+        roots: vec![workspace.to_owned()],
+    })
+}
+
+/// What to say of rules whose tools are not there: scripts written for another agent may name some.
+pub fn rules_without_effect(args: &Args, is_executable: impl Fn(&str) -> bool) -> Vec<String> {
+    let allowed = args.allowed_tools.as_deref().unwrap_or_default();
+    let flags = [("allowedTools", allowed), ("disallowedTools", &args.disallowed_tools)];
+    let warning = |(flag, lists): (&str, &[String])| {
+        let rules = lists.iter().flat_map(|list| rules::split(list));
+        let mut names: Vec<&str> = rules.map(|rule| rule.split('(').next().unwrap_or_default()).collect();
+        names.retain(|name| !tools::access::exists(name) && !is_executable(name));
+        names.sort_unstable();
+        names.dedup();
+        (!names.is_empty()).then(|| {
+            format!("--{flag}: there is no tool {}, so rules about it have no effect", names.join(", "))
+        })
+    };
+    flags.into_iter().filter_map(warning).collect()
+}
+
+/// The tools of `--tools`, in the table's order. Bash needs a shell to be there, and brings the tools for what
+/// it starts in the background.
+fn chosen_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
     let has_shell = || tools::command::shell(environment.raw("PATH").unwrap_or_default()).is_some();
     let list = args.tools.as_deref().unwrap_or("default");
     let mut names: Vec<&str> = list.split([',', ' ']).filter(|name| !name.is_empty()).collect();

@@ -17,6 +17,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (7, "malformed reply: what came back is not the protocol (a redirect too: none is followed)"),
     (8, "the answer is incomplete: cut at the token limit, refused, filtered, or empty after one nudge"),
     (9, "replay mismatch: a request differs from the recording, or the recording has no more replies"),
+    (11, "permission: a call was denied in `--permission-mode dontAsk`"),
     (20, "`--max-turns` was reached"),
 ];
 
@@ -41,6 +42,8 @@ pub enum Error {
     Incomplete(String),
     /// A request differs from the recording, or the recording has ended.
     Replay(String),
+    /// A call was denied where that ends the run.
+    Permission(String),
     /// `--max-turns` was reached before the answer was finished.
     Turns(String),
     /// The reader of standard output went away; the flag says whether the answer was complete.
@@ -63,6 +66,7 @@ impl Error {
             Error::Malformed(_) => 7,
             Error::Incomplete(_) => 8,
             Error::Replay(_) => 9,
+            Error::Permission(_) => 11,
             Error::Turns(_) => 20,
             Error::ClosedOutput { answered } => u8::from(!answered),
         }
@@ -80,6 +84,7 @@ impl Error {
             Error::Malformed(_) => "malformed",
             Error::Incomplete(_) => "incomplete",
             Error::Replay(_) => "replay",
+            Error::Permission(_) => "permission",
             Error::Turns(_) => "max_turns",
             Error::ClosedOutput { .. } => "closed_output",
         }
@@ -98,6 +103,7 @@ impl fmt::Display for Error {
             | Error::Malformed(text)
             | Error::Incomplete(text)
             | Error::Replay(text)
+            | Error::Permission(text)
             | Error::Turns(text) => formatter.write_str(text),
             Error::ClosedOutput { .. } => formatter.write_str("the reader of standard output has gone"),
         }

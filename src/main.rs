@@ -86,6 +86,9 @@ fn run(
     output.keep_secret(config.secrets.clone());
     let prompt = input::prompt(&args, typed, output)?;
     let mut agent = Agent::new(config, summary.session_id.clone(), output)?;
+    for warning in config::rules_without_effect(&args, |name| agent.has_executable(name)) {
+        output.warn(&warning);
+    }
     if args.dry_run {
         return output.print(&format!("{}\n", agent.first_request(&prompt)));
     }
@@ -123,7 +126,8 @@ fn work(agent: &mut Agent, args: &Args, prompt: &str, output: &mut Output) -> Re
 fn listed_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
     let offered = config::offered_tools(args, environment)?;
     let setup = config::setup_without_api(args, environment)?;
-    let mut toolbox = Toolbox::new(offered, setup, None, String::new());
+    let permissions = config::permissions(args, environment, &setup.workspace)?;
+    let mut toolbox = Toolbox::new(offered, setup, None, String::new(), permissions);
     toolbox.add(config::executables(args)?)?;
     Ok(toolbox.offered().to_vec())
 }

@@ -15,6 +15,7 @@ use crate::args::{Args, OutputFormat};
 use crate::config::{Secret, hide};
 use crate::error::Error;
 use crate::provider::Usage;
+use crate::tools::toolbox::Denied;
 
 /// How a run ended, for the JSON formats.
 #[derive(Default)]
@@ -29,6 +30,8 @@ pub struct Summary {
     pub duration_ms: u128,
     /// The run's id, a random UUID.
     pub session_id: String,
+    /// The calls that were not allowed to run.
+    pub denied: Vec<Denied>,
 }
 
 /// Both streams, and what is known of them.
@@ -306,6 +309,7 @@ fn result(summary: &Summary, error: Option<(&Error, &str)>) -> Value {
             "cache_read_input_tokens": usage.cache_read,
             "output_tokens": usage.output,
         },
+        "permission_denials": summary.denied.iter().map(denial).collect::<Vec<_>>(),
     });
     if let Some((error, message)) = error {
         value["error"] = json!({
@@ -313,6 +317,11 @@ fn result(summary: &Summary, error: Option<(&Error, &str)>) -> Value {
         });
     }
     value
+}
+
+/// A denied call, with the member names that `claude` uses.
+fn denial(denied: &Denied) -> Value {
+    json!({"tool_name": denied.tool, "tool_use_id": denied.call_id, "tool_input": denied.input})
 }
 
 /// Standard output, written to without a buffer. The standard library's own takes a descriptor that cannot

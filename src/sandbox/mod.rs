@@ -19,8 +19,13 @@ use rustix::rand::GetRandomFlags;
 
 use process::{Kept, Watched};
 
+pub mod commands;
+pub mod paths;
+pub mod permissions;
 pub mod process;
+pub mod rules;
 mod supervisor;
+mod suspects;
 mod worker;
 
 pub use process::{SUPERVISOR, WORKER};

@@ -47,6 +47,11 @@ pub fn runs_in_background(arguments: &Arguments) -> bool {
     Request::read(arguments).is_ok_and(|request| request.run_in_background)
 }
 
+/// The command line that a call of this tool runs.
+pub fn command(arguments: &Arguments) -> Result<&str, String> {
+    Request::read(arguments).map(|request| request.command)
+}
+
 /// Runs a call. The process must be a child subreaper without other children that somebody waits for.
 pub fn run(
     arguments: &Arguments,

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::conversation::Image;
 
+pub mod access;
 pub mod arguments;
 pub mod background;
 pub mod bash;

@@ -42,6 +42,11 @@ pub fn run(arguments: &Arguments, workspace: &Workspace) -> Outcome {
     show(arguments, workspace).unwrap_or_else(Outcome::error)
 }
 
+/// The file that a call of this tool names.
+pub fn file_path(arguments: &Arguments) -> Result<&str, String> {
+    Request::read(arguments).map(|request| request.file_path)
+}
+
 /// Why [`copy_raw`] did not copy.
 #[derive(Debug)]
 pub enum RawError {

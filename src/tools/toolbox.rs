@@ -15,12 +15,13 @@ use super::executables::{self, Executable, Found};
 use super::program::Program;
 use super::rates::Fetched;
 use super::{
-    Arguments, Outcome, Spec, Surroundings, Workspace, arguments, bash, belongs_to_worker, command, execute,
-    schema, slips,
+    Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, bash, belongs_to_worker, command,
+    execute, schema, slips,
 };
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
 use crate::error::Error;
+use crate::sandbox::permissions::{Denial, Permissions};
 use crate::sandbox::{Setup, Worker};
 
 /// How long ending a command may take once its time is over.
@@ -42,6 +43,21 @@ pub struct Toolbox {
     worker: Option<Worker>,
     /// How many shells have been started in the background, whichever worker had them.
     shells: u64,
+    permissions: Permissions,
+    denied: Vec<Denied>,
+}
+
+/// A call that was not allowed to run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Denied {
+    /// The tool's name.
+    pub tool: String,
+    /// The call's id.
+    pub call_id: String,
+    /// Its arguments.
+    pub input: Arguments,
+    /// Why it was denied.
+    pub denial: Denial,
 }
 
 impl Toolbox {
@@ -51,6 +67,7 @@ impl Toolbox {
         setup: Setup,
         now: Option<jiff::Timestamp>,
         rates_url: String,
+        permissions: Permissions,
     ) -> Toolbox {
         let path =
             setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
@@ -66,6 +83,8 @@ impl Toolbox {
             rates_url,
             worker: None,
             shells: 0,
+            permissions,
+            denied: Vec::new(),
         }
     }
 
@@ -88,10 +107,10 @@ impl Toolbox {
             described.push((executable.map_err(Error::Usage)?, found.shown));
         }
         executables::check_names(&described).map_err(Error::Usage)?;
-        self.offered.extend(described.iter().map(|(executable, _)| executable.spec));
+        let specs = described.iter().map(|(executable, _)| executable.spec);
+        self.offered.extend(specs.filter(|spec| !self.permissions.removes(spec.name)));
         self.executables.extend(described.into_iter().map(|(executable, _)| executable));
-        let is_known = |name: &&String| self.executables.iter().any(|one| one.spec.name == **name);
-        match programs.named.iter().find(|name| !is_known(name)) {
+        match programs.named.iter().find(|name| !self.has_executable(name)) {
             None => Ok(()),
             Some(name) => {
                 let built_in = super::all().iter().map(|spec| spec.name);
@@ -116,6 +135,11 @@ impl Toolbox {
                 crate::provider::excerpt(&outcome.text)
             ))),
         }
+    }
+
+    /// Whether a program of this name was given as a tool.
+    pub fn has_executable(&self, name: &str) -> bool {
+        self.executables.iter().any(|one| one.spec.name == name)
     }
 
     /// The tools that the model has, in order.
@@ -160,7 +184,7 @@ impl Toolbox {
     /// # Errors
     ///
     /// Why it may not, as the model reads it.
-    pub fn check(&self, call: &Call) -> Result<Arguments, String> {
+    pub fn check(&mut self, call: &Call) -> Result<Arguments, String> {
         if let Some(refusal) = &call.refusal {
             return Err(refusal.clone());
         }
@@ -174,11 +198,29 @@ impl Toolbox {
         let Ok(Value::Object(arguments)) = crate::provider::parse(&call.arguments) else {
             return Err("the arguments are not a JSON object".to_owned());
         };
-        match self.executables.iter().find(|executable| executable.spec.name == call.name) {
-            None => Ok(slips::mended(spec, arguments)),
+        // A rule judges what the tool is given, not what was written.
+        let mended = match self.executables.iter().find(|executable| executable.spec.name == call.name) {
+            None => slips::mended(spec, arguments),
             Some(executable) => schema::fit(&executable.schema, &slips::unwrapped(spec, arguments))
-                .map_err(|problem| arguments::complaint(spec, &problem)),
-        }
+                .map_err(|problem| arguments::complaint(spec, &problem))?,
+        };
+        self.permitted(call, mended)
+    }
+
+    /// The arguments of a call, if the rules let it run.
+    fn permitted(&mut self, call: &Call, input: Arguments) -> Result<Arguments, String> {
+        let access = access::of(&call.name, &input);
+        let Err(denial) = self.permissions.judge(&call.name, &access, &self.workspace.root) else {
+            return Ok(input);
+        };
+        let (tool, call_id, text) = (call.name.clone(), call.id.clone(), denial.for_model());
+        self.denied.push(Denied { tool, call_id, input, denial });
+        Err(text)
+    }
+
+    /// The calls that were not allowed to run, in order.
+    pub fn denied(&self) -> &[Denied] {
+        &self.denied
     }
 
     /// Where tools work.

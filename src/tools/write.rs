@@ -36,6 +36,11 @@ pub fn run(arguments: &Arguments, workspace: &Workspace) -> Outcome {
     }
 }
 
+/// The file that a call of this tool names.
+pub fn file_path(arguments: &Arguments) -> Result<&str, String> {
+    arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?.text("file_path")
+}
+
 fn write(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> {
     let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
     let (file_path, content) = (given.text("file_path")?, given.text("content")?);

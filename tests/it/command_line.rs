@@ -146,7 +146,16 @@ fn the_manual_is_accepted_by_the_formatters_that_are_there() {
     let page = printed(&["--man"]);
     assert!(page.is_ascii(), "a formatter may not know the encoding");
     let sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".SH ")).collect();
-    let expected = ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "ENVIRONMENT", "EXAMPLES"];
+    let expected = [
+        "NAME",
+        "SYNOPSIS",
+        "DESCRIPTION",
+        "OPTIONS",
+        "EXIT STATUS",
+        "ENVIRONMENT",
+        "PERMISSIONS",
+        "EXAMPLES",
+    ];
     assert_eq!(sections, expected);
     let known = [".TH ", ".SH ", ".SS ", ".TP", ".B ", ".nf", ".fi"];
     for line in page.lines().filter(|line| line.starts_with(['.', '\''])) {

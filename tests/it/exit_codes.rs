@@ -192,6 +192,15 @@ fn cases() -> Vec<Case> {
         )
         .args(&["--replay", "recording", "-p", "Hi."]),
         Case::new(
+            "denied",
+            11,
+            "permission",
+            "a call of Read was denied, which ends the run (--permission-mode dontAsk): \
+             the rule \"Read(*.txt)\" of --disallowedTools forbids it",
+        )
+        .args(&["--permission-mode", "dontAsk", "--disallowedTools", "Read(*.txt)", "-p", "Hi."])
+        .replies([read.clone()]),
+        Case::new(
             "turns",
             20,
             "max_turns",
@@ -227,8 +236,17 @@ fn check_result(result: &Value, ran: &Ran) {
     let object = result.as_object().unwrap_or_else(|| panic!("no object\n{}", ran.report()));
     let mut names: Vec<&str> = object.keys().map(String::as_str).collect();
     names.retain(|name| *name != "error");
-    let expected =
-        ["type", "subtype", "is_error", "duration_ms", "num_turns", "result", "session_id", "usage"];
+    let expected = [
+        "type",
+        "subtype",
+        "is_error",
+        "duration_ms",
+        "num_turns",
+        "result",
+        "session_id",
+        "usage",
+        "permission_denials",
+    ];
     assert_eq!(names, expected, "{}", ran.report());
     assert_eq!(result["type"], "result");
     assert!(result["duration_ms"].is_u64() && result["num_turns"].is_u64());

@@ -14,6 +14,7 @@ mod executables;
 mod exit_codes;
 mod files;
 mod images;
+mod permissions;
 mod processes;
 mod proxies;
 mod quirks;
