@@ -158,6 +158,11 @@ impl Agent {
         self.session.as_ref().map_or(Ok(()), Session::sync)
     }
 
+    /// Ends what tools left running, and names the files of git's own that they have changed.
+    pub fn end_tools(&mut self) -> Vec<String> {
+        self.toolbox.end()
+    }
+
     /// Runs until the model has answered; the answer is in the summary.
     pub fn run(&mut self, prompt: &str, output: &mut Output) -> Result<(), Error> {
         self.conversation.add_user(prompt);
@@ -204,8 +209,7 @@ impl Agent {
                     (nudged, cuts, pauses, botched) = (false, 0, 0, 0);
                     output.end_shown()?;
                     let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
-                    self.run_calls(&calls, output);
-                    self.check_denials()?;
+                    self.run_calls(&calls, output)?;
                 }
                 Stop::Finished | Stop::Botched if self.text.trim().is_empty() => {
                     if nudged {
@@ -254,7 +258,7 @@ impl Agent {
         output.end_shown()?;
         let failed = |text: &str| Error::Internal(format!("the call of {} failed: {text}", call.name));
         if call.name != "Read" {
-            let outcome = self.run_call(call, output);
+            let outcome = self.run_call(call, output)?;
             self.check_denials()?;
             return match outcome.is_error {
                 true => Err(failed(&outcome.text)),
@@ -393,15 +397,23 @@ impl Agent {
         }
     }
 
-    /// Answers every call, in order. Behind a denial that ends the run none is run any more.
-    fn run_calls(&mut self, calls: &[Call], output: &mut Output) {
+    /// Answers every call, in order, also where the run ends with one of them. Behind that one none is run.
+    fn run_calls(&mut self, calls: &[Call], output: &mut Output) -> Result<(), Error> {
         let mut results = Vec::with_capacity(calls.len());
         let (mut images, mut image_characters) = self.conversation.images();
+        let mut ended = Ok(());
         for call in calls {
-            let mut outcome = match self.check_denials() {
-                Ok(()) => self.run_call(call, output),
-                Err(_) => Outcome::error("not run: a call before it was denied, which ends the run"),
+            let mut outcome = match &ended {
+                Ok(()) => self.run_call(call, output).unwrap_or_else(|error| {
+                    let outcome = Outcome::error(format!("not run: {error}"));
+                    ended = Err(error);
+                    outcome
+                }),
+                Err(_) => Outcome::error("not run: a call before it ended the run"),
             };
+            if ended.is_ok() {
+                ended = self.check_denials();
+            }
             let characters: usize = outcome.images.iter().map(|image| image.data.len()).sum();
             let (more_images, more_characters) =
                 (images + outcome.images.len(), image_characters + characters);
@@ -418,15 +430,16 @@ impl Agent {
             });
         }
         self.conversation.add_results(results);
+        ended
     }
 
-    fn run_call(&mut self, call: &Call, output: &mut Output) -> Outcome {
+    fn run_call(&mut self, call: &Call, output: &mut Output) -> Result<Outcome, Error> {
         output.call(&call.name, &subject(call));
         let (http, denied_before) = (&mut self.http, self.toolbox.denied().len());
         let mut outcome = self.toolbox.run(call, &mut |url| {
             let headers = [("accept".to_owned(), "application/json".to_owned())];
             http.get(url, &headers).map_err(|failure| failure.to_string())
-        });
+        })?;
         for denied in &self.toolbox.denied()[denied_before..] {
             output.detail(&format!("{} was denied: {}", denied.tool, denied.denial.0));
         }
@@ -434,7 +447,7 @@ impl Agent {
         if outcome.text.trim().is_empty() {
             outcome.text = "(no output)".to_owned();
         }
-        outcome
+        Ok(outcome)
     }
 
     /// Answers the calls of a reply that was cut: none of them has run.

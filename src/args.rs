@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::error::Error;
-use crate::sandbox::permissions::{MODES, Mode};
-use crate::sandbox::rules;
+use crate::sandbox::{permissions, policy, rules};
 use crate::tools::executables;
 use crate::tools::nearest::distance;
 
@@ -98,15 +97,43 @@ const FLAGS: &[Flag] = &[
         "write and run by these alone: \"Edit(src/**),Bash(git log:*)\"",
     ),
     flag("Tools", "", "disallowedTools", "RULES", "forbid these calls; a tool's name alone takes it away"),
+    flag("Tools", "", "list-tools", "", "print the tools and their schemas as JSON lines"),
     flag(
-        "Tools",
+        "Containment",
+        "",
+        "sandbox",
+        "MODE",
+        "where tools write: workspace-write (default), read-only, or off",
+    ),
+    flag("Containment", "", "allow-net", "", "let tools use the network"),
+    flag(
+        "Containment",
+        "",
+        "add-dir",
+        "DIR",
+        "let tools write in DIR too (repeatable; `.` means the current folder)",
+    ),
+    flag(
+        "Containment",
+        "",
+        "pass-env",
+        "NAME",
+        "pass NAME to tools though it looks like a credential (repeatable)",
+    ),
+    flag(
+        "Containment",
         "",
         "permission-mode",
         "MODE",
         "default, acceptEdits, plan (change nothing), dontAsk, bypassPermissions",
     ),
-    flag("Tools", "", "dangerously-skip-permissions", "", "no sandbox, and all calls are allowed"),
-    flag("Tools", "", "list-tools", "", "print the tools and their schemas as JSON lines"),
+    flag(
+        "Containment",
+        "",
+        "dangerously-skip-permissions",
+        "",
+        "allow all calls, with no sandbox unless --sandbox is given",
+    ),
     flag("Output", "o", "output", "FILE", "write the answer to FILE, complete or not at all"),
     flag("Output", "", "output-format", "FORMAT", "text, json, or stream-json"),
     flag("Output", "", "verbose", "", "one line on stderr for each request and each call"),
@@ -144,10 +171,8 @@ const SPELLINGS: &[(&str, &str)] =
 
 /// Flags that would change what was asked for and are not there: refused, with the nearest way.
 const REFUSED: &[(&str, &str)] = &[
-    ("add-dir", NOT_YET),
     ("agent", "put the agent's instructions into --append-system-prompt-file"),
     ("agents", "put the agent's instructions into --append-system-prompt-file"),
-    ("allow-net", NOT_YET),
     ("context-window", NOT_YET),
     ("continue", NOT_YET),
     ("effort", NOT_YET),
@@ -161,11 +186,9 @@ const REFUSED: &[(&str, &str)] = &[
     ("max-total-tokens", "limit the run with --max-turns"),
     ("mcp-config", NOT_YET),
     ("no-compaction", NOT_YET),
-    ("pass-env", "commands see the environment, but for cotter's own keys"),
     ("plugin-dir", "there are no plugins"),
     ("price", NOT_YET),
     ("resume", NOT_YET),
-    ("sandbox", NOT_YET),
     ("session-id", NOT_YET),
     ("setting-sources", "no settings files are read"),
     ("settings", "no settings files are read; put flags into the file named by COTTER_CONFIG"),
@@ -230,11 +253,19 @@ pub struct Args {
     /// `--disallowedTools`: the lists of rules, in order.
     pub disallowed_tools: Vec<String>,
     /// `--permission-mode`.
-    pub permission_mode: Mode,
+    pub permission_mode: permissions::Mode,
     /// `--dangerously-skip-permissions`.
     pub skip_permissions: bool,
     /// `--list-tools`.
     pub list_tools: bool,
+    /// `--sandbox`.
+    pub sandbox: Option<policy::Mode>,
+    /// `--allow-net`.
+    pub allow_net: bool,
+    /// `--add-dir`, in order.
+    pub add_dirs: Vec<PathBuf>,
+    /// `--pass-env`, in order.
+    pub pass_env: Vec<String>,
     /// `-o`.
     pub output: Option<PathBuf>,
     /// `--output-format`.
@@ -288,6 +319,8 @@ pub enum Command {
     Run(Box<Args>),
     /// A text that is printed, and nothing else.
     Print(String),
+    /// `cotter sandbox`: a command, with the flags that contain it.
+    Sandbox(Box<Args>, Vec<OsString>),
 }
 
 /// Parses the arguments that follow the program's name; what they do not say is as in `args`.
@@ -295,7 +328,12 @@ pub enum Command {
 /// # Errors
 ///
 /// `Error::Usage` names the flag or value and, for a mistyped flag, the nearest real one.
-pub fn parse(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error> {
+pub fn parse(mut arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error> {
+    // Only as the first word: `cotter -p sandbox` asks the model.
+    if arguments.first().is_some_and(|word| word == SUBCOMMAND) {
+        arguments.remove(0);
+        return parse_sandbox(arguments, args);
+    }
     let mut parser = lexopt::Parser::from_args(arguments);
     // The flag whose list of rules the next argument may go on with.
     let mut open_list: Option<&Flag> = None;
@@ -347,6 +385,53 @@ pub fn parse(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error>
 
 fn main_spelling(name: &str) -> &str {
     SPELLINGS.iter().find(|(other, _)| *other == name).map_or(name, |(_, name)| name)
+}
+
+/// The first argument that makes the rest a command to contain.
+const SUBCOMMAND: &str = "sandbox";
+
+/// The flags of `cotter sandbox`.
+const SANDBOX_FLAGS: [&str; 6] = ["sandbox", "allow-net", "add-dir", "pass-env", "directory", "help"];
+
+/// Parses what follows `cotter sandbox`: flags until the first word that is none, or `--`; the rest is the
+/// command.
+fn parse_sandbox(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error> {
+    let unknown =
+        |name: &str| Error::Usage(format!("cotter sandbox has no flag {name}: see cotter sandbox --help"));
+    let known = |flag: &&Flag| SANDBOX_FLAGS.contains(&flag.long);
+    let mut parser = lexopt::Parser::from_args(arguments);
+    while let Some(argument) = parser.next().map_err(|error| misused(&error))? {
+        let flag = match argument {
+            lexopt::Arg::Value(program) => {
+                let rest = parser.raw_args().map_err(|error| misused(&error))?;
+                return Ok(Command::Sandbox(Box::new(args), std::iter::once(program).chain(rest).collect()));
+            }
+            lexopt::Arg::Long(name) => FLAGS
+                .iter()
+                .filter(known)
+                .find(|flag| flag.long == name)
+                .ok_or_else(|| unknown(&format!("--{name}")))?,
+            lexopt::Arg::Short(letter) => FLAGS
+                .iter()
+                .filter(known)
+                .find(|flag| flag.short.contains(letter))
+                .ok_or_else(|| unknown(&format!("-{letter}")))?,
+        };
+        if flag.long == "help" {
+            return Ok(Command::Print(sandbox_help()));
+        }
+        let value = match flag.value {
+            "" => OsString::new(),
+            kind => {
+                parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long)))?
+            }
+        };
+        take(&mut args, flag, value)?;
+    }
+    Err(Error::Usage(
+        "cotter sandbox needs a command, as in: cotter sandbox -- make test; to ask the model, say cotter -p sandbox"
+            .to_owned(),
+    ))
 }
 
 impl Args {
@@ -436,13 +521,20 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "allowedTools" => args.allowed_tools.get_or_insert_default().push(text(flag, &value)?),
         "disallowedTools" => args.disallowed_tools.push(text(flag, &value)?),
         "permission-mode" => {
-            let names: Vec<&str> = MODES.iter().map(|(name, _)| *name).collect();
+            let names: Vec<&str> = permissions::MODES.iter().map(|(name, _)| *name).collect();
             let name = one_of(flag, &value, &names)?;
             args.permission_mode =
-                MODES.iter().find(|(known, _)| *known == name).expect("it is one of these").1;
+                permissions::MODES.iter().find(|(known, _)| *known == name).expect("it is one of these").1;
         }
         "dangerously-skip-permissions" => args.skip_permissions = true,
         "list-tools" => args.list_tools = true,
+        "sandbox" => {
+            let name = one_of(flag, &value, &policy::Mode::NAMES)?;
+            args.sandbox = Some(policy::Mode::named(&name).expect("it is one of these"));
+        }
+        "allow-net" => args.allow_net = true,
+        "add-dir" => args.add_dirs.push(path()),
+        "pass-env" => args.pass_env.push(filled(flag, &value)?),
         "output" => args.output = if value == "-" { None } else { Some(path()) },
         "output-format" => {
             let name = one_of(flag, &value, &["text", "json", "stream-json"])?;
@@ -590,17 +682,13 @@ const EXAMPLES: &str = "  cotter -p \"What does main.rs do?\"
 
 /// The text of `--help`.
 fn help() -> String {
-    let mut help = format!("{SUMMARY}\n\nUsage: cotter [OPTIONS] [PROMPT]\n\nExamples:\n{EXAMPLES}\n");
+    let mut help = format!(
+        "{SUMMARY}\n\nUsage: cotter [OPTIONS] [PROMPT]\n       cotter sandbox [OPTIONS] [--] CMD [ARG...]\n\nExamples:\n{EXAMPLES}\n"
+    );
     for group in groups() {
         help.push_str(&format!("\n{group}:\n"));
         for flag in FLAGS.iter().filter(|flag| flag.group == group) {
-            let spellings = flag.spellings();
-            let indent = if flag.short.is_empty() { "      " } else { "  " };
-            let left = format!("{indent}{spellings}");
-            match left.len() < 34 {
-                true => help.push_str(&format!("{left:<34}{}\n", flag.help)),
-                false => help.push_str(&format!("{left}\n{:<34}{}\n", "", flag.help)),
-            }
+            help.push_str(&help_line(flag));
         }
     }
     help.push_str(
@@ -611,13 +699,40 @@ fn help() -> String {
     help
 }
 
+fn help_line(flag: &Flag) -> String {
+    let indent = if flag.short.is_empty() { "      " } else { "  " };
+    let left = format!("{indent}{}", flag.spellings());
+    match left.len() < 34 {
+        true => format!("{left:<34}{}\n", flag.help),
+        false => format!("{left}\n{:<34}{}\n", "", flag.help),
+    }
+}
+
+const SANDBOX_SUMMARY: &str = "Runs CMD in the containment that tools get: it writes only in the current folder, in the folders added and in
+a temporary folder of its own (TMPDIR), reaches no network and is given no credential from the environment.";
+
+const SANDBOX_NOTES: &str = "Standard input, output and error are CMD's own. It has no controlling terminal: a terminal can be read and
+written, but there is no job control, and Ctrl-C ends cotter with all that CMD has started. Nothing that CMD
+leaves running outlives it. The exit status is CMD's, or that of the signal that ended it; 2 for a wrong flag,
+10 if CMD cannot be contained here, 126 if it cannot be run, 127 if it is not found.";
+
+/// The text of `cotter sandbox --help`.
+fn sandbox_help() -> String {
+    let mut help = format!("{SANDBOX_SUMMARY}\n\nUsage: cotter sandbox [OPTIONS] [--] CMD [ARG...]\n\n");
+    for flag in FLAGS.iter().filter(|flag| SANDBOX_FLAGS.contains(&flag.long)) {
+        help.push_str(&help_line(flag));
+    }
+    help.push_str(&format!("\n{SANDBOX_NOTES}\n"));
+    help
+}
+
 /// The manual page, in the man macros.
 fn man_page() -> String {
     // ASCII alone: not every formatter is told the encoding.
     let escape =
         |text: &str| text.replace('\\', "\\e").replace('-', "\\-").replace('`', "").replace('…', "...");
     let mut page = format!(
-        ".TH COTTER 1 \"\" \"cotter {}\"\n.SH NAME\ncotter \\- a coding agent for the shell\n.SH SYNOPSIS\n.B cotter\n[OPTIONS] [PROMPT]\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n",
+        ".TH COTTER 1 \"\" \"cotter {}\"\n.SH NAME\ncotter \\- a coding agent for the shell\n.SH SYNOPSIS\n.nf\n\\fBcotter\\fR [OPTIONS] [PROMPT]\n\\fBcotter sandbox\\fR [OPTIONS] [\\-\\-] CMD [ARG...]\n.fi\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n",
         env!("CARGO_PKG_VERSION"),
         escape(SUMMARY)
     );
@@ -722,6 +837,7 @@ fn dashed(flag: &Flag) -> Vec<String> {
 const VALUE_CHOICES: &[(&str, &str)] = &[
     ("api", "openai anthropic"),
     ("output-format", "text json stream-json"),
+    ("sandbox", "workspace-write read-only off"),
     ("completions", "bash zsh fish"),
     ("permission-mode", "default acceptEdits plan dontAsk bypassPermissions"),
 ];
@@ -742,6 +858,7 @@ mod tests {
         match parse(words.iter().map(OsString::from).collect(), Args::default()) {
             Ok(Command::Run(args)) => *args,
             Ok(Command::Print(text)) => panic!("printed {text}"),
+            Ok(Command::Sandbox(..)) => panic!("taken for a command"),
             Err(error) => panic!("{error}"),
         }
     }
@@ -773,6 +890,7 @@ mod tests {
                 "output-format" => "json",
                 "completions" => "fish",
                 "permission-mode" => "plan",
+                "sandbox" => "off",
                 _ => "x",
             };
             let mut words = vec![OsString::from(format!("--{}", flag.long))];

@@ -17,10 +17,12 @@ use crate::http::net::{self, NetworkSettings};
 use crate::http::proxy::{ProxySettings, is_loopback};
 use crate::http::recording::{self, Replay};
 use crate::provider::{Api, Host, Learnt, Settings};
-use crate::sandbox::Setup;
-use crate::sandbox::paths::Places;
-use crate::sandbox::permissions::{Mode, Permissions};
+use crate::sandbox::environment::{self, LEAST_SECRET_BYTES};
+use crate::sandbox::permissions::{self, Permissions};
+use crate::sandbox::policy::{Mode, Network};
 use crate::sandbox::rules::{self, Rule};
+use crate::sandbox::writable::{self, Places};
+use crate::sandbox::{Policy, Setup, paths};
 use crate::tools;
 use crate::tools::executables::Found;
 
@@ -100,6 +102,11 @@ impl Environment {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
+    /// A variable that holds an absolute path.
+    fn absolute(&self, name: &str) -> Option<PathBuf> {
+        self.raw(name).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
     fn text(&self, name: &str) -> Result<Option<String>, Error> {
         match self.raw(name) {
             None => Ok(None),
@@ -162,6 +169,7 @@ pub fn defaults(environment: &Environment) -> Result<Option<Args>, Error> {
     match args::parse(arguments, Args::default()) {
         Ok(Command::Run(defaults)) => Ok(Some(*defaults)),
         Ok(Command::Print(_)) => Err(unusable("a flag that prints and ends has no place there")),
+        Ok(Command::Sandbox(..)) => Err(unusable("a command has no place there")),
         Err(error) => Err(unusable(&error.to_string())),
     }
 }
@@ -229,6 +237,8 @@ pub struct Config {
     pub setup: Setup,
     /// What may run.
     pub permissions: Permissions,
+    /// What the user is to read of how tools are contained, if the run has any that write or run something.
+    pub containment_lines: Vec<String>,
     /// The folder of session files; absent if none are kept.
     pub sessions: Option<PathBuf>,
     /// Whether colour may be used on a terminal.
@@ -274,6 +284,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         connect_timeout: Duration::from_secs(30),
     };
     let now = clock(environment, replay.is_some())?;
+    let own_key = endpoint.key.as_ref().map(|(key, _)| key.expose());
+    let (setup, containment_lines) = setup(args, environment, own_key)?;
     Ok(Config {
         settings,
         base_url: endpoint.base_url,
@@ -292,8 +304,9 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         rates_url: environment
             .text("COTTER_RATES_URL")?
             .unwrap_or_else(|| "https://api.exchangerate-api.com/v4/latest".to_owned()),
-        setup: setup(workspace, environment, endpoint.key.as_ref().map(|(key, _)| key)),
+        setup,
         permissions,
+        containment_lines,
         sessions: if args.no_session || args.dry_run || args.single_step {
             None
         } else {
@@ -319,33 +332,88 @@ fn workspace() -> Result<PathBuf, Error> {
         .map_err(|error| Error::Usage(format!("the current folder cannot be used: {error}: pass -C DIR")))
 }
 
-fn setup(workspace: PathBuf, environment: &Environment, key: Option<&Secret>) -> Setup {
-    Setup {
-        workspace,
-        environment: tool_environment(environment, key),
-        temp_parent: environment.raw("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
-    }
-}
-
-/// Where and with what environment tools run that are only listed: no key is needed then, but one that is
-/// there is kept from them.
+/// How tools run that are only listed: no key is needed then, but one that is there is kept from them.
 ///
 /// # Errors
 ///
-/// `Usage` if there is no folder to run in.
-pub fn setup_without_api(args: &Args, environment: &Environment) -> Result<Setup, Error> {
+/// `Usage` names the folder that cannot be used.
+pub fn setup_without_api(args: &Args, environment: &Environment) -> Result<(Setup, Vec<String>), Error> {
     let key = endpoint(args, environment).ok().and_then(|endpoint| endpoint.key);
-    Ok(setup(workspace()?, environment, key.as_ref().map(|(key, _)| key)))
+    setup(args, environment, key.as_ref().map(|(key, _)| key.expose()))
 }
 
 /// Where session files are kept. A home that does not exist is not made.
 fn sessions_folder(environment: &Environment) -> Option<PathBuf> {
-    let absolute = |name: &str| environment.raw(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let state = match absolute("XDG_STATE_HOME") {
+    Some(state_folder(environment)?.join("sessions"))
+}
+
+fn state_folder(environment: &Environment) -> Option<PathBuf> {
+    let state = match environment.absolute("XDG_STATE_HOME") {
         Some(state) => state,
-        None => absolute("HOME").filter(|home| home.is_dir())?.join(".local/state"),
+        None => environment.absolute("HOME").filter(|home| home.is_dir())?.join(".local/state"),
     };
-    Some(state.join("cotter/sessions"))
+    Some(state.join("cotter"))
+}
+
+/// How tools run, and what the user is to read about that. The key that the run uses is kept from them.
+///
+/// # Errors
+///
+/// `Usage` names the folder that cannot be used.
+pub fn setup(
+    args: &Args,
+    environment: &Environment,
+    own_key: Option<&str>,
+) -> Result<(Setup, Vec<String>), Error> {
+    let workspace = workspace()?;
+    let (policy, lines) = policy(args, environment, &workspace)?;
+    let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
+    let setup = Setup {
+        environment: environment::for_tools(environment.0.iter(), &rules),
+        temp_parent: environment.raw("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
+        workspace,
+        policy,
+    };
+    Ok((setup, lines))
+}
+
+fn policy(args: &Args, environment: &Environment, workspace: &Path) -> Result<(Policy, Vec<String>), Error> {
+    let mut added = Vec::new();
+    for folder in &args.add_dirs {
+        let unusable = |why: &str| Error::Usage(format!("--add-dir \"{}\": {why}", folder.display()));
+        let real = fs::canonicalize(folder).map_err(|error| unusable(&error.to_string()))?;
+        if !real.is_dir() {
+            return Err(unusable("it is no folder"));
+        }
+        added.push(real);
+    }
+    let network = if args.allow_net { Network::Shared } else { Network::Own };
+    let home = environment.absolute("HOME").map(|home| real_path(&home)).filter(|home| home.is_dir());
+    let state = state_folder(environment).map(|state| real_path(&state));
+    let places = Places { workspace, home: home.as_deref(), state: state.as_deref() };
+    Ok(writable::policy(mode(args), network, &added, places))
+}
+
+/// What is typed beats what is implied, but a run that only plans writes nowhere.
+fn mode(args: &Args) -> Mode {
+    match (args.sandbox, args.skip_permissions) {
+        (Some(Mode::Off), _) | (None, true) => Mode::Off,
+        _ if permission_mode(args) == permissions::Mode::Plan => Mode::ReadOnly,
+        (mode, _) => mode.unwrap_or_default(),
+    }
+}
+
+fn permission_mode(args: &Args) -> permissions::Mode {
+    if args.skip_permissions { permissions::Mode::Bypass } else { args.permission_mode }
+}
+
+/// The path without symbolic links, as far as it exists.
+fn real_path(path: &Path) -> PathBuf {
+    let real = |above: &Path| {
+        let rest = path.strip_prefix(above).ok()?;
+        fs::canonicalize(above).ok().map(|real| real.join(rest))
+    };
+    path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
 }
 
 /// The folder of the run, entered before any other path is looked at.
@@ -586,7 +654,8 @@ pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'sta
 ///
 /// `Usage` names the rule that cannot be used.
 pub fn permissions(args: &Args, environment: &Environment, workspace: &Path) -> Result<Permissions, Error> {
-    let places = Places { workspace: workspace.to_owned(), home: environment.raw("HOME").map(PathBuf::from) };
+    let places =
+        paths::Places { workspace: workspace.to_owned(), home: environment.raw("HOME").map(PathBuf::from) };
     let read = |flag: &str, lists: &[String]| -> Result<Vec<Rule>, Error> {
         let texts = lists.iter().flat_map(|list| rules::split(list));
         let refuse = |text: &str, why: &str| {
@@ -599,11 +668,13 @@ pub fn permissions(args: &Args, environment: &Environment, workspace: &Path) -> 
     let allowed = args.allowed_tools.as_ref().map(|lists| read("allowedTools", lists)).transpose()?;
     let denied = read("disallowedTools", &args.disallowed_tools)?;
     Ok(Permissions {
-        mode: if args.skip_permissions { Mode::Bypass } else { args.permission_mode },
-        sandbox_is_off: args.skip_permissions,
+        mode: permission_mode(args),
+        sandbox_is_off: mode(args) == Mode::Off,
         allowed,
         denied,
-        roots: vec![workspace.to_owned()],
+        roots: std::iter::once(workspace.to_owned())
+            .chain(args.add_dirs.iter().map(|folder| workspace.join(folder)))
+            .collect(),
     })
 }
 
@@ -765,55 +836,6 @@ fn clock(environment: &Environment, replaying: bool) -> Result<Option<jiff::Time
     Ok(None)
 }
 
-/// A shorter key is looked for only as the whole of a value: within one it is met by chance.
-const LEAST_SECRET_BYTES: usize = 8;
-
-/// What tools get of the environment: all but cotter's own keys, under whatever name they stand, and no
-/// PATH entry that depends on the current folder.
-fn tool_environment(environment: &Environment, key: Option<&Secret>) -> Vec<(OsString, OsString)> {
-    let own = [
-        "OPENROUTER_API_KEY",
-        "ANTHROPIC_API_KEY",
-        "ANTHROPIC_AUTH_TOKEN",
-        "OPENAI_API_KEY",
-        "OPENROUTER_API_KEY_FILE",
-        "ANTHROPIC_API_KEY_FILE",
-        "ANTHROPIC_AUTH_TOKEN_FILE",
-        "OPENAI_API_KEY_FILE",
-        "ANTHROPIC_CUSTOM_HEADERS",
-        // Where the user's shell stands and stood. A command's shell would believe it, and tell the
-        // workspace by the name of a symbolic link to it.
-        "PWD",
-        "OLDPWD",
-    ];
-    let holds_key = |value: &OsStr| {
-        key.is_some_and(|key| {
-            let (key, value) = (key.expose().as_bytes(), value.as_bytes());
-            // A server of one's own gets a word such as `local` for a key, which PATH holds by chance.
-            let is_secret = key.len() >= LEAST_SECRET_BYTES;
-            value == key || (is_secret && value.windows(key.len()).any(|window| window == key))
-        })
-    };
-    let mut kept = Vec::new();
-    for (name, value) in &environment.0 {
-        if own.iter().any(|own| name == own) || holds_key(value) {
-            continue;
-        }
-        let value = match name == "PATH" {
-            true => absolute_entries(value),
-            false => value.clone(),
-        };
-        kept.push((name.clone(), value));
-    }
-    kept
-}
-
-fn absolute_entries(path: &OsStr) -> OsString {
-    let entries: Vec<&[u8]> =
-        path.as_bytes().split(|byte| *byte == b':').filter(|entry| entry.starts_with(b"/")).collect();
-    OsStr::from_bytes(&entries.join(&b':')).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -874,35 +896,6 @@ mod tests {
              it holds a name or password: pass the key by its variable or --api-key-file"
         );
         assert!(host_of("https:///v1").is_err() && host_of("https://a b/").is_err());
-    }
-
-    #[test]
-    fn tools_get_no_key_and_no_relative_path() {
-        let key = "k-1234567890123456";
-        let with_key = format!("x {key}");
-        let environment = environment(&[
-            ("ANTHROPIC_API_KEY", key),
-            ("MY_COPY", &with_key),
-            ("PATH", "/bin:.::rel:/usr/bin"),
-            ("HOME", "/h"),
-            ("PWD", "/link"),
-            ("OLDPWD", "/before"),
-        ]);
-        let kept = tool_environment(&environment, Some(&Secret(key.to_owned())));
-        assert_eq!(
-            kept,
-            [("HOME".into(), "/h".into()), ("PATH".into(), "/bin:/usr/bin".into())]
-                as [(OsString, OsString); 2]
-        );
-    }
-
-    /// A server on this machine gets any word for a key; `local` took PATH away from the tools.
-    #[test]
-    fn a_word_in_place_of_a_key_takes_no_variable_that_only_holds_it() {
-        let environment =
-            environment(&[("OPENAI_API_KEY", "local"), ("MY_COPY", "local"), ("PATH", "/usr/local/bin")]);
-        let kept = tool_environment(&environment, Some(&Secret("local".to_owned())));
-        assert_eq!(kept, [("PATH".into(), "/usr/local/bin".into())] as [(OsString, OsString); 1]);
     }
 
     #[test]

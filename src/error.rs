@@ -17,6 +17,7 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (7, "malformed reply: what came back is not the protocol (a redirect too: none is followed)"),
     (8, "the answer is incomplete: cut at the token limit, refused, filtered, or empty after one nudge"),
     (9, "replay mismatch: a request differs from the recording, or the recording has no more replies"),
+    (10, "containment of the tools unavailable on this system and not switched off"),
     (11, "permission: a call was denied in `--permission-mode dontAsk`"),
     (20, "`--max-turns` was reached"),
 ];
@@ -42,6 +43,8 @@ pub enum Error {
     Incomplete(String),
     /// A request differs from the recording, or the recording has ended.
     Replay(String),
+    /// Tools cannot be contained on this system; nothing has run.
+    Containment(String),
     /// A call was denied where that ends the run.
     Permission(String),
     /// `--max-turns` was reached before the answer was finished.
@@ -54,6 +57,21 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same for `cotter sandbox`, which has no tools to do without.
+    pub fn uncontained_command(missing: &str) -> Error {
+        Error::Containment(format!(
+            "the command cannot be contained here: {missing}: pass --sandbox off inside a container that you trust"
+        ))
+    }
+
+    /// The error for a system that cannot contain tools: what is missing, and the ways out.
+    pub fn uncontained(missing: &str) -> Error {
+        Error::Containment(format!(
+            "tools cannot be contained here: {missing}: pass --tools Read to do without those that write or run \
+             something, or --sandbox off inside a container that you trust"
+        ))
+    }
+
     /// The process's exit status for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -66,6 +84,7 @@ impl Error {
             Error::Malformed(_) => 7,
             Error::Incomplete(_) => 8,
             Error::Replay(_) => 9,
+            Error::Containment(_) => 10,
             Error::Permission(_) => 11,
             Error::Turns(_) => 20,
             Error::ClosedOutput { answered } => u8::from(!answered),
@@ -84,6 +103,7 @@ impl Error {
             Error::Malformed(_) => "malformed",
             Error::Incomplete(_) => "incomplete",
             Error::Replay(_) => "replay",
+            Error::Containment(_) => "containment",
             Error::Permission(_) => "permission",
             Error::Turns(_) => "max_turns",
             Error::ClosedOutput { .. } => "closed_output",
@@ -103,6 +123,7 @@ impl fmt::Display for Error {
             | Error::Malformed(text)
             | Error::Incomplete(text)
             | Error::Replay(text)
+            | Error::Containment(text)
             | Error::Permission(text)
             | Error::Turns(text) => formatter.write_str(text),
             Error::ClosedOutput { .. } => formatter.write_str("the reader of standard output has gone"),

@@ -24,6 +24,9 @@ use args::{Args, Command, OutputFormat};
 use config::Environment;
 use error::Error;
 use output::{Output, Summary};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+use sandbox::Setup;
+use sandbox::policy::Mode;
 use tools::toolbox::Toolbox;
 
 fn main() -> ExitCode {
@@ -36,10 +39,19 @@ fn main() -> ExitCode {
     if name == sandbox::WORKER {
         return sandbox::worker(&arguments.collect::<Vec<_>>(), tools::toolbox::serve);
     }
+    if name == sandbox::TRIAL {
+        return sandbox::trial();
+    }
+    if name == sandbox::LAUNCH {
+        return sandbox::launch(&arguments.collect::<Vec<_>>());
+    }
+    if name == sandbox::COMMAND {
+        return sandbox::command::become_command(&arguments.collect::<Vec<_>>());
+    }
     let mut output = Output::new();
     let mut summary = Summary::default();
     match run(arguments, &mut output, &mut summary) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             output.failure(&error, &summary);
             ExitCode::from(error.exit_code())
@@ -51,8 +63,10 @@ fn run(
     typed: impl Iterator<Item = OsString>,
     output: &mut Output,
     summary: &mut Summary,
-) -> Result<(), Error> {
+) -> Result<ExitCode, Error> {
     summary.session_id = session_id();
+    // Before a key is read: nobody but root looks into this process, and no core dump holds the key.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let environment = Environment::of_process();
     let typed: Vec<OsString> = typed.collect();
     let format = args::output_format(&typed);
@@ -65,37 +79,73 @@ fn run(
         output.set_format(format.unwrap_or(defaults.output_format));
         command = args::parse(typed, defaults);
     }
-    let args = match command? {
-        Command::Print(text) => return output.print(&text),
-        Command::Run(args) => args,
-    };
+    match command? {
+        Command::Print(text) => output.print(&text)?,
+        Command::Run(args) => converse(&args, &environment, output, summary)?,
+        Command::Sandbox(args, command) => return run_contained(&args, &command, &environment, output),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `cotter sandbox`: a command in the containment of tools.
+fn run_contained(
+    args: &Args,
+    command: &[OsString],
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<ExitCode, Error> {
+    if let Some(directory) = &args.directory {
+        config::enter(directory)?;
+    }
+    let (setup, lines) = config::setup(args, environment, None)?;
+    contain(&setup, &lines, output).map_err(|missing| Error::uncontained_command(&missing))?;
+    sandbox::command::run(&setup, command)
+}
+
+/// A run: the model is asked until it has answered.
+fn converse(
+    args: &Args,
+    environment: &Environment,
+    output: &mut Output,
+    summary: &mut Summary,
+) -> Result<(), Error> {
     args.check()?;
     if let Some(directory) = &args.directory {
         config::enter(directory)?;
     }
-    output.configure(&args)?;
+    output.configure(args)?;
     if args.list_tools {
-        return output.print(&tool_list(&listed_tools(&args, &environment)?));
+        let list = tool_list(&listed_tools(args, environment, output)?);
+        return output.print(&list);
     }
     for flag in &args.without_effect {
         output.detail(&format!("{flag} is accepted and changes nothing here"));
     }
-    let typed = input::typed(&args)?;
-    let config = config::config(&args, &environment)?;
+    let typed = input::typed(args)?;
+    let config = config::config(args, environment)?;
     output.allow_color(config.color);
     output.keep_secret(config.secrets.clone());
-    let prompt = input::prompt(&args, typed, output)?;
+    let runs_any = config.settings.tools.iter().any(|spec| tools::belongs_to_worker(spec.name));
+    if runs_any && !args.dry_run || !config.executables.found.is_empty() {
+        contain(&config.setup, &config.containment_lines, output)
+            .map_err(|missing| Error::uncontained(&missing))?;
+    }
+    let prompt = input::prompt(args, typed, output)?;
     let mut agent = Agent::new(config, summary.session_id.clone(), output)?;
-    for warning in config::rules_without_effect(&args, |name| agent.has_executable(name)) {
+    for warning in config::rules_without_effect(args, |name| agent.has_executable(name)) {
         output.warn(&warning);
     }
     if args.dry_run {
         return output.print(&format!("{}\n", agent.first_request(&prompt)));
     }
-    let ended = work(&mut agent, &args, &prompt, output);
+    let ended = work(&mut agent, args, &prompt, output);
     *summary = agent.summary();
     let saved = agent.end_session();
     // What tools left running ends before the answer is out, not after.
+    let changed = agent.end_tools();
+    if !changed.is_empty() {
+        output.warn(&format!("tools have changed {}, which git runs commands from", changed.join(", ")));
+    }
     drop(agent);
     // A session that cannot be written does not keep a finished answer back. In JSON, the one result that
     // there is reports the failure and carries the answer.
@@ -105,6 +155,15 @@ fn run(
         output.answer(summary)?;
     }
     saved
+}
+
+/// Says how tools are contained where that is not as usual. Errors: what is missing to contain them.
+fn contain(setup: &Setup, lines: &[String], output: &mut Output) -> Result<(), String> {
+    lines.iter().for_each(|line| output.warn(line));
+    match setup.policy.mode {
+        Mode::Off => Ok(()),
+        Mode::WorkspaceWrite | Mode::ReadOnly => sandbox::is_offered(),
+    }
 }
 
 enum Ended {
@@ -123,12 +182,20 @@ fn work(agent: &mut Agent, args: &Args, prompt: &str, output: &mut Output) -> Re
 }
 
 /// The tools that a run with these arguments would offer.
-fn listed_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
+fn listed_tools(
+    args: &Args,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Vec<&'static tools::Spec>, Error> {
     let offered = config::offered_tools(args, environment)?;
-    let setup = config::setup_without_api(args, environment)?;
+    let (setup, lines) = config::setup_without_api(args, environment)?;
+    let executables = config::executables(args)?;
+    if !executables.found.is_empty() {
+        contain(&setup, &lines, output).map_err(|missing| Error::uncontained(&missing))?;
+    }
     let permissions = config::permissions(args, environment, &setup.workspace)?;
     let mut toolbox = Toolbox::new(offered, setup, None, String::new(), permissions);
-    toolbox.add(config::executables(args)?)?;
+    toolbox.add(executables)?;
     Ok(toolbox.offered().to_vec())
 }
 

@@ -356,6 +356,11 @@ fn write_stdout(bytes: &[u8], answered: bool) -> Result<(), Error> {
     Stdout.write_all(bytes).map_err(|error| stdout_error(&error, answered))
 }
 
+/// An error of a process that has nobody above it to report to.
+pub fn complain(text: &str) {
+    let _ = io::stderr().write_all(format!("cotter: {}\n", visible(text)).as_bytes());
+}
+
 /// What a failed write to standard output means.
 pub fn stdout_error(error: &io::Error, answered: bool) -> Error {
     match error.kind() {

@@ -2,7 +2,8 @@
 //!
 //! cotter (this handle) starts the supervisor, the supervisor the worker. Requests go down one pipe
 //! and answers come up another, one line each, with the same number before both. Whichever of the three dies, another one ends
-//! whatever is left: nothing that a tool started outlives cotter.
+//! whatever is left: nothing that a tool started outlives cotter. The worker is contained by the kernel, and
+//! what it starts with it; cotter itself never is.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,19 +20,36 @@ use rustix::rand::GetRandomFlags;
 
 use process::{Kept, Watched};
 
+pub mod command;
 pub mod commands;
+mod containment;
+pub mod environment;
+mod filesystem;
+pub mod git;
+pub mod hints;
+mod namespaces;
 pub mod paths;
 pub mod permissions;
+pub mod policy;
+mod privileges;
 pub mod process;
 pub mod rules;
 mod supervisor;
 mod suspects;
+mod syscalls;
 mod worker;
+pub mod writable;
 
-pub use process::{SUPERVISOR, WORKER};
+pub use command::launch;
+pub use containment::{Signals, is_offered};
+pub use namespaces::trial;
+pub use policy::Policy;
+pub use process::{COMMAND, LAUNCH, SUPERVISOR, TRIAL, WORKER};
 pub use supervisor::supervisor;
 pub use worker::worker;
 
+/// The first word of the start-up line that says why tools cannot be contained.
+const UNCONTAINED: &str = "uncontained";
 /// The reason where the time is over.
 const LATE: &str = "did not answer in time";
 /// The longest answer taken from the worker, which a tool may have taken over.
@@ -50,6 +68,17 @@ pub struct Setup {
     pub environment: Vec<(OsString, OsString)>,
     /// The folder in which its private temporary folder is made, such as `/tmp`.
     pub temp_parent: PathBuf,
+    /// What it may do.
+    pub policy: Policy,
+}
+
+/// Why there is no worker.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Unstarted {
+    /// Tools cannot be contained on this system; the text says what is missing.
+    Uncontained(String),
+    /// Something else failed, which may go well another time.
+    Failed(String),
 }
 
 /// The running worker. Dropping it ends the worker and everything that tools have started.
@@ -77,20 +106,21 @@ impl Worker {
     ///
     /// cotter must have no other children: when the worker is gone, all of them are ended.
     ///
-    /// Errors: why no process could be started.
-    pub fn start(setup: &Setup) -> Result<Worker, String> {
+    /// Errors: why no process could be started. Nothing has run then.
+    pub fn start(setup: &Setup) -> Result<Worker, Unstarted> {
         // Should the supervisor be killed, what ran below it comes to cotter instead of init.
-        set_child_subreaper(Some(getpid()))
-            .map_err(|error| format!("cannot become the reaper of tool processes: {error}"))?;
+        set_child_subreaper(Some(getpid())).map_err(|error| {
+            Unstarted::Failed(format!("cannot become the reaper of tool processes: {error}"))
+        })?;
         // The real path: what a tool prints of the folder it is in must be known again.
         let temp_parent = fs::canonicalize(&setup.temp_parent).unwrap_or_else(|_| setup.temp_parent.clone());
-        let running = Running::start(setup, &temp_parent)?;
+        let running = Running::start(setup, &temp_parent).map_err(Unstarted::Failed)?;
         let mut worker = Worker { temp_folder: PathBuf::new(), running: Some(running) };
         let deadline = Instant::now() + START;
-        let name = worker.line(deadline).and_then(|line| announced(&line, "temporary folder"))?;
+        let name = worker.announced("temporary folder", deadline)?;
         // The name comes from the supervisor, before anything hostile runs.
         worker.temp_folder = temp_parent.join(name);
-        worker.line(deadline).and_then(|line| announced(&line, "ready"))?;
+        worker.announced("ready", deadline)?;
         Ok(worker)
     }
 
@@ -110,12 +140,13 @@ impl Worker {
         &self.temp_folder
     }
 
-    fn line(&mut self, deadline: Instant) -> Result<String, String> {
+    /// The rest of the next start-up line, which begins with `word`.
+    fn announced(&mut self, word: &str, deadline: Instant) -> Result<String, Unstarted> {
         let line = match &mut self.running {
             Some(running) => running.line(deadline),
             None => Err("is gone"),
         };
-        line.map_err(|reason| self.gone(reason))
+        line.map_err(|reason| Unstarted::Failed(self.gone(reason))).and_then(|line| announced(&line, word))
     }
 
     /// Ends everything and says what happened.
@@ -145,6 +176,7 @@ impl Running {
         let mut child = process::start_again(SUPERVISOR)?
             .arg(getpid().to_string())
             .arg(temp_parent)
+            .args(setup.policy.arguments())
             .env_clear()
             .envs(setup.environment.iter().map(|(name, value)| (name, value)))
             .current_dir(&setup.workspace)
@@ -277,11 +309,12 @@ impl Running {
     }
 }
 
-/// The rest of a start-up line that begins with `word`.
-fn announced(line: &str, word: &str) -> Result<String, String> {
-    match line.strip_prefix(word) {
-        Some(rest) => Ok(rest.trim_start().to_owned()),
-        None => Err(line.to_owned()),
+/// The rest of a start-up line that begins with `word`; any other says why there is no worker.
+fn announced(line: &str, word: &str) -> Result<String, Unstarted> {
+    match (line.strip_prefix(word), line.strip_prefix(UNCONTAINED)) {
+        (Some(rest), _) => Ok(rest.trim_start().to_owned()),
+        (None, Some(reason)) => Err(Unstarted::Uncontained(reason.trim_start().to_owned())),
+        (None, None) => Err(Unstarted::Failed(line.to_owned())),
     }
 }
 
@@ -363,6 +396,8 @@ mod tests {
     fn a_start_up_line_that_announces_nothing_is_the_reason_why_it_failed() {
         assert_eq!(announced("temporary folder cotter-7-0", "temporary folder"), Ok("cotter-7-0".to_owned()));
         assert_eq!(announced("ready", "ready"), Ok(String::new()));
-        assert_eq!(announced("cannot x", "ready"), Err("cannot x".to_owned()));
+        assert_eq!(announced("cannot x", "ready"), Err(Unstarted::Failed("cannot x".to_owned())));
+        let uncontained = Err(Unstarted::Uncontained("no Landlock".to_owned()));
+        assert_eq!(announced("uncontained no Landlock", "ready"), uncontained);
     }
 }

@@ -10,18 +10,26 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{self, Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
+use rustix::process::{
+    self, Pid, PidfdFlags, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus,
+};
 
 /// The name by which `main` knows that it is the supervisor.
 pub const SUPERVISOR: &str = "cotter-supervisor";
 /// The name by which `main` knows that it is the worker.
 pub const WORKER: &str = "cotter-worker";
+/// The name by which `main` knows that it is to become a command of the user's.
+pub const COMMAND: &str = "cotter-command";
+/// The name by which `main` knows that it is to become a command of a tool's.
+pub const LAUNCH: &str = "cotter-launch";
+/// The name by which `main` knows that it is to try a user namespace and end.
+pub const TRIAL: &str = "cotter-trial";
 
 /// How often waiting is interrupted where the kernel cannot say that a process has ended.
 const WITHOUT_PIDFD: Duration = Duration::from_millis(10);
@@ -158,6 +166,25 @@ pub fn reap(limit: usize, mut ended: impl FnMut(Pid, WaitStatus)) -> Reaped {
 pub fn was_reaped_by_the_kernel(pid: Pid) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     matches!(process::waitid(WaitId::Pid(pid), options), Err(Errno::CHILD))
+}
+
+/// Ends this process as one below it has ended: by the same code, or by the same signal if that can end it.
+/// Where it cannot (it is ignored), the code is what a shell makes of the signal.
+pub fn end_like(status: WaitStatus) -> ExitCode {
+    if let Some(code) = status.exit_status() {
+        return ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX));
+    }
+    let signal = status.terminating_signal().unwrap_or_default();
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        // The core of the one below, if any, is there already.
+        let _ = process::setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+        // The standard library handles some signals once, to report an overflow of the stack, before they
+        // have their usual effect.
+        for _ in 0..2 {
+            let _ = process::kill_process(process::getpid(), signal);
+        }
+    }
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX))
 }
 
 /// Some of the processes below this one, known again with what they start later: those that

@@ -1,11 +1,11 @@
-//! The process between cotter and the worker: it waits until one of the two is gone, then ends
-//! everything below it and removes the private temporary folder.
+//! The process between cotter and the worker, or a command in its place: it makes namespaces and a private
+//! temporary folder, waits until one of the two is gone, then ends everything below it and removes the folder.
 //!
 //! It never reads a request and never runs a tool, so nothing that a tool does makes it busy.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
-use std::io::{self, Write};
+use std::io::{self, Stdin, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -13,85 +13,138 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_child_subreaper, setsid};
+use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, kill_process, set_child_subreaper, setsid};
 
+use super::namespaces::Namespaces;
+use super::policy::{Mode, Policy};
 use super::process::{self, Kept, Watched};
 use super::remove_folder;
+use crate::output;
 
 /// How often the worker is looked after, and orphans are reaped: these go to the worker, so there are
 /// hardly ever any here.
 const ROUND: Duration = Duration::from_secs(1);
 
-/// The supervisor's whole life. Its arguments: cotter's process number and the folder in which the
-/// temporary folder is made. Standard input is the request pipe, standard output the answer pipe.
+/// The supervisor's whole life. Its arguments are [`Orders`]. Above a worker, standard input is the request
+/// pipe and standard output the answer pipe; above a command, both are the user's.
 pub fn supervisor(arguments: &[OsString]) -> ExitCode {
-    let result = Cotter::read(arguments).and_then(|(cotter, temp_parent)| supervise(&cotter, &temp_parent));
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
+    let Some(orders) = Orders::read(arguments) else {
+        announce("this name of the program is for its own use");
+        return ExitCode::FAILURE;
+    };
+    let is_command = !orders.command.is_empty();
+    match supervise(&orders) {
+        Ok(Some(status)) if is_command => process::end_like(status),
+        Ok(_) if is_command => ExitCode::FAILURE,
+        Ok(_) => ExitCode::SUCCESS,
         Err(text) => {
-            announce(&text);
+            if is_command {
+                output::complain(&text)
+            } else {
+                announce(&text)
+            }
             ExitCode::FAILURE
         }
     }
 }
 
-/// The process above, as seen from here.
-struct Cotter(Watched);
+/// What the supervisor is told.
+struct Orders {
+    cotter: Watched,
+    temp_parent: PathBuf,
+    policy: Policy,
+    /// What runs below in place of the worker; empty for the worker.
+    command: Vec<OsString>,
+}
 
-impl Cotter {
-    fn read(arguments: &[OsString]) -> Result<(Cotter, PathBuf), String> {
-        let [number, temp_parent] = arguments else {
-            return Err("this name of the program is for its own use".to_owned());
-        };
-        let pid = number.to_str().and_then(process::process_number).filter(|pid| getppid() == Some(*pid));
-        let pid = pid.ok_or("this name of the program is for its own use")?;
-        Ok((Cotter(Watched::new(pid)), PathBuf::from(temp_parent)))
+impl Orders {
+    fn read(arguments: &[OsString]) -> Option<Orders> {
+        let [number, temp_parent, rest @ ..] = arguments else { return None };
+        let pid = number.to_str().and_then(process::process_number)?;
+        if getppid() != Some(pid) {
+            return None;
+        }
+        let (policy, command) = Policy::read(rest)?;
+        Some(Orders {
+            cotter: Watched::new(pid),
+            temp_parent: PathBuf::from(temp_parent),
+            policy,
+            command: command.to_vec(),
+        })
     }
 
-    /// Whether cotter has ended or has closed the request pipe. The pipe alone is not enough: a tool
-    /// may have opened its writing end through /proc.
-    fn is_gone(&self) -> bool {
-        getppid() != Some(self.0.pid) || process::hung_up(io::stdin().as_fd())
+    /// The pipe by which cotter says that it needs the worker no more.
+    fn requests(&self) -> Option<Stdin> {
+        self.command.is_empty().then(io::stdin)
+    }
+
+    /// Whether cotter has ended or has closed the request pipe. The pipe alone is not enough: a tool may
+    /// have opened its writing end through /proc.
+    fn cotter_is_gone(&self) -> bool {
+        getppid() != Some(self.cotter.pid)
+            || self.requests().is_some_and(|requests| process::hung_up(requests.as_fd()))
     }
 }
 
-fn supervise(cotter: &Cotter, temp_parent: &Path) -> Result<(), String> {
+/// How what runs below ended, if that came before cotter's end.
+fn supervise(orders: &Orders) -> Result<Option<WaitStatus>, String> {
     // A session of its own: a Ctrl-C at the terminal is for cotter, and no tool gets the terminal.
     setsid().map_err(|error| format!("cannot open a session for tools: {error}"))?;
     set_child_subreaper(Some(getpid()))
         .map_err(|error| format!("cannot become the reaper of tool processes: {error}"))?;
-    // Restrictions that hold for everything below (namespaces) belong here.
-    let temp_folder = make_temp_folder(temp_parent)?;
-    let name = temp_folder.file_name().unwrap_or_default().to_string_lossy();
-    announce(&format!("temporary folder {name}"));
-    let started = start_worker(&temp_folder);
-    if let Ok(worker) = &started {
-        watch(cotter, worker);
+    let namespaces = match orders.policy.mode {
+        Mode::Off => Namespaces::Shared,
+        Mode::WorkspaceWrite | Mode::ReadOnly => {
+            // What cotter was started with (descriptors of a build, of a terminal) is not for tools.
+            close_fds::set_fds_cloexec(3, &[]);
+            Namespaces::enter(&orders.policy)
+        }
+    };
+    let temp_folder = make_temp_folder(&orders.temp_parent)?;
+    if orders.command.is_empty() {
+        let name = temp_folder.file_name().unwrap_or_default().to_string_lossy();
+        announce(&format!("temporary folder {name}"));
     }
+    let status = start(orders, &temp_folder, namespaces).map(|below| watch(orders, &below));
     process::end_descendants(&Kept::nothing(), |_, _| {});
     remove_folder(&temp_folder);
-    started.map(|_| ())
+    status
 }
 
-/// Returns when cotter or the worker is gone.
-fn watch(cotter: &Cotter, worker: &Watched) {
-    let requests = io::stdin();
-    let mut worker_ended = false;
-    while !worker_ended && !cotter.is_gone() {
+/// Returns when cotter is gone, or what runs below: then with its status.
+fn watch(orders: &Orders, below: &Watched) -> Option<WaitStatus> {
+    let requests = orders.requests();
+    let mut status = None;
+    while status.is_none() && !orders.cotter_is_gone() {
         // Asked for nothing, poll still reports that the pipe was hung up, and unread requests do
         // not wake it.
-        process::wait_for(Some((requests.as_fd(), PollFlags::empty())), &[&cotter.0, worker], Some(ROUND));
-        // A tool may have stopped its parent, which would then end no command at its time, and cotter would
-        // wait for an answer for ever. To a process that runs the signal means nothing.
-        let _ = kill_process(worker.pid, Signal::CONT);
-        let reaped = process::reap(process::REAPED_AT_ONCE, |pid, _| worker_ended |= pid == worker.pid);
-        worker_ended |= !reaped.children_left;
+        let pipe = requests.as_ref().map(|requests| (requests.as_fd(), PollFlags::empty()));
+        process::wait_for(pipe, &[&orders.cotter, below], Some(ROUND));
+        if requests.is_some() {
+            // A tool may have stopped its parent, which would then end no command at its time, and cotter
+            // would wait for an answer for ever. To a process that runs the signal means nothing.
+            let _ = kill_process(below.pid, Signal::CONT);
+        }
+        let reaped = process::reap(process::REAPED_AT_ONCE, |pid, ended_with| {
+            if pid == below.pid {
+                status = Some(ended_with);
+            }
+        });
+        if !reaped.children_left {
+            break;
+        }
     }
+    status
 }
 
-fn start_worker(temp_folder: &Path) -> Result<Watched, String> {
-    let child = process::start_again(process::WORKER)?
+fn start(orders: &Orders, temp_folder: &Path, namespaces: Namespaces) -> Result<Watched, String> {
+    let role = if orders.command.is_empty() { process::WORKER } else { process::COMMAND };
+    let child = process::start_again(role)?
         .arg(getpid().to_string())
+        .arg(temp_folder)
+        .arg(namespaces.argument())
+        .args(orders.policy.arguments())
+        .args(&orders.command)
         .env("TMPDIR", temp_folder)
         .spawn()
         .map_err(|error| format!("cannot start a process for tools: {error}"))?;

@@ -11,18 +11,19 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::event::PollFlags;
-use rustix::process::{Signal, getpid, getppid, set_child_subreaper, set_parent_process_death_signal};
+use rustix::process::{getpid, set_child_subreaper};
 
-use super::process;
+use super::containment::{self, Orders, Signals};
+use super::{UNCONTAINED, process};
 use crate::tools::background::Background;
 
 /// How often the processes that earlier calls left running are attended to, if there are any.
 const ROUND: Duration = Duration::from_millis(100);
 
-/// The worker's whole life. Its argument: the supervisor's process number. `execute` turns a request
-/// into an answer, each one JSON text without a newline; [`Background`] is what calls leave running.
+/// The worker's whole life. Its arguments are [`Orders`]. `execute` turns a request into an answer, each one
+/// JSON text without a newline; [`Background`] is what calls leave running.
 pub fn worker(arguments: &[OsString], execute: fn(&str, &mut Background) -> String) -> ExitCode {
-    match prepare(arguments).and_then(|pipes| serve(pipes, execute)) {
+    match prepare(arguments).and_then(|(pipes, signals)| serve(pipes, signals, execute)) {
         Ok(()) => ExitCode::SUCCESS,
         // The supervisor and cotter notice the end; there is nobody else to tell.
         Err(_) => ExitCode::FAILURE,
@@ -34,18 +35,18 @@ struct Pipes {
     answers: File,
 }
 
-fn prepare(arguments: &[OsString]) -> io::Result<Pipes> {
-    let supervisor = arguments.first().and_then(|number| number.to_str()).and_then(process::process_number);
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    // Had the supervisor died before the line above, nothing would end this process.
-    if supervisor.is_none() || getppid() != supervisor {
-        return Err(io::Error::other("not started by the supervisor"));
-    }
+fn prepare(arguments: &[OsString]) -> io::Result<(Pipes, Signals)> {
+    let (orders, _) =
+        Orders::take(arguments).ok_or_else(|| io::Error::other("not started by the supervisor"))?;
     set_child_subreaper(Some(getpid()))?;
-    let pipes = take_pipes()?;
-    // Restrictions that hold for the worker and its tools (capabilities, Landlock, seccomp) belong
-    // here; if one cannot be had, its reason is the first line of the answer pipe instead of "ready".
-    Ok(pipes)
+    let mut pipes = take_pipes()?;
+    match containment::put_on(&orders) {
+        Ok(signals) => Ok((pipes, signals)),
+        Err(reason) => {
+            pipes.answers.write_all(format!("{UNCONTAINED} {reason}\n").as_bytes())?;
+            Err(io::Error::other(reason))
+        }
+    }
 }
 
 /// Moves the pipes away from descriptors 0 and 1, which tools would inherit.
@@ -58,8 +59,8 @@ fn take_pipes() -> io::Result<Pipes> {
     Ok(Pipes { requests: BufReader::new(requests), answers })
 }
 
-fn serve(mut pipes: Pipes, execute: fn(&str, &mut Background) -> String) -> io::Result<()> {
-    let mut background = Background::default();
+fn serve(mut pipes: Pipes, signals: Signals, execute: fn(&str, &mut Background) -> String) -> io::Result<()> {
+    let mut background = Background::new(signals);
     pipes.answers.write_all(b"ready\n")?;
     while let Some(request) = next_request(&mut pipes.requests, &mut background)? {
         let (number, request) = request.split_once(' ').unwrap_or_default();

@@ -3,8 +3,9 @@
 //!
 //! All of it is attended to between calls and during them, so that no server blocks for want of a reader.
 
-use std::io::PipeReader;
+use std::io::{self, PipeReader};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
@@ -12,6 +13,7 @@ use rustix::process::{Pid, Signal, WaitStatus, kill_process_group};
 use super::command::{self, Ending, SHELL_VARIABLE, Started};
 use super::truncate::Parts;
 use super::{Outcome, Workspace};
+use crate::sandbox::Signals;
 use crate::sandbox::process::{self, Kept};
 
 /// How many background shells may run at once.
@@ -25,6 +27,7 @@ const READS_AT_ONCE: usize = 4;
 /// What earlier calls left running, as far as it has to be attended to.
 #[derive(Debug, Default)]
 pub struct Background {
+    signals: Signals,
     /// Output pipes that a background process still holds. Were they closed, its next line of output
     /// would kill it (SIGPIPE); were they not read, it would block once the pipe is full.
     pipes: Vec<PipeReader>,
@@ -47,6 +50,23 @@ struct Shell {
 }
 
 impl Background {
+    /// Nothing yet. With [`Signals::ToBeRefused`], programs start without the right to send any.
+    pub fn new(signals: Signals) -> Background {
+        Background { signals, ..Background::default() }
+    }
+
+    /// The command that starts a program as a tool.
+    pub fn command(&self, program: &Path) -> io::Result<Command> {
+        match self.signals {
+            Signals::Judged => Ok(Command::new(program)),
+            Signals::ToBeRefused => {
+                let mut command = process::start_again(process::LAUNCH).map_err(io::Error::other)?;
+                command.arg(program);
+                Ok(command)
+            }
+        }
+    }
+
     /// Takes note of how many background shells this run has started: more than are known here, if the
     /// worker that had them was lost.
     pub fn count_from(&mut self, started: u64) {
@@ -119,7 +139,7 @@ impl Background {
         }
         let number = self.count + 1;
         let id = id(number);
-        match Started::new(shell, command, &workspace.root, Some(&id)) {
+        match Started::new(self.command(shell), command, &workspace.root, Some(&id)) {
             Ok(started) => {
                 self.count = number;
                 let limit = limit.map(|limit| (Instant::now() + limit, limit));

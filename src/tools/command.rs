@@ -79,10 +79,15 @@ pub struct Started {
 
 impl Started {
     /// Starts a shell with a command line in a folder. `id` names it if it is a background shell.
-    pub fn new(shell: &Path, command: &str, folder: &Path, id: Option<&str>) -> io::Result<Started> {
+    pub fn new(
+        shell: io::Result<Command>,
+        command: &str,
+        folder: &Path,
+        id: Option<&str>,
+    ) -> io::Result<Started> {
         let (pipe, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        let mut line = Command::new(shell);
+        let mut line = shell?;
         line.arg("-c").arg(command).current_dir(folder).envs(NOBODY_IS_THERE).envs(SAME_FOR_ALL);
         match id {
             Some(id) => line.env(SHELL_VARIABLE, id),

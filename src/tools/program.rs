@@ -9,7 +9,7 @@ use std::io::{self, PipeReader, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -93,7 +93,8 @@ impl Program<'_> {
         let ((mut output_pipe, output_end), (mut error_pipe, error_end)) = (io::pipe()?, io::pipe()?);
         rustix::io::ioctl_fionbio(&output_pipe, true)?;
         rustix::io::ioctl_fionbio(&error_pipe, true)?;
-        let process = Command::new(self.file)
+        let process = background
+            .command(self.file)?
             .args(arguments)
             .current_dir(self.folder)
             .envs(command::NOBODY_IS_THERE)

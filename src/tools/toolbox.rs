@@ -21,8 +21,9 @@ use super::{
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
 use crate::error::Error;
+use crate::sandbox::git::Snapshot;
 use crate::sandbox::permissions::{Denial, Permissions};
-use crate::sandbox::{Setup, Worker};
+use crate::sandbox::{Setup, Unstarted, Worker, hints};
 
 /// How long ending a command may take once its time is over.
 const GRACE: Duration = Duration::from_secs(30);
@@ -45,6 +46,8 @@ pub struct Toolbox {
     shells: u64,
     permissions: Permissions,
     denied: Vec<Denied>,
+    /// What git would run commands from, before the first tool did anything.
+    git: Option<Snapshot>,
 }
 
 /// A call that was not allowed to run.
@@ -85,6 +88,7 @@ impl Toolbox {
             shells: 0,
             permissions,
             denied: Vec::new(),
+            git: None,
         }
     }
 
@@ -125,8 +129,7 @@ impl Toolbox {
 
     fn ask_for_description(&mut self, found: &Found) -> Result<String, Error> {
         let request = program_request(&found.file, DESCRIPTION_LIMIT, &Value::Null);
-        self.worker().map_err(Error::Internal)?;
-        let outcome = self.ask_worker("--schema", &request, DESCRIPTION_LIMIT + GRACE);
+        let outcome = self.ask_worker("--schema", &request, DESCRIPTION_LIMIT + GRACE)?;
         match outcome.is_error {
             false => Ok(outcome.text),
             true => Err(Error::Usage(format!(
@@ -148,22 +151,27 @@ impl Toolbox {
     }
 
     /// Runs a call, whatever it is: each failure is an outcome that the model can read.
-    pub fn run(&mut self, call: &Call, fetch: &mut dyn FnMut(&str) -> Fetched) -> Outcome {
+    ///
+    /// # Errors
+    ///
+    /// `Containment` alone: the tool cannot be contained, and has not run.
+    pub fn run(&mut self, call: &Call, fetch: &mut dyn FnMut(&str) -> Fetched) -> Result<Outcome, Error> {
         let arguments = match self.check(call) {
             Ok(arguments) => arguments,
-            Err(refusal) => return Outcome::error(refusal),
+            Err(refusal) => return Ok(Outcome::error(refusal)),
         };
         if let Some(executable) = self.executables.iter().find(|one| one.spec.name == call.name) {
             let limit = executable.timeout + GRACE;
             let request = program_request(&executable.file, executable.timeout, &Value::Object(arguments));
             let (file, name) = (executable.file.clone(), executable.spec.name);
-            let outcome = self.ask_worker(name, &request, limit);
+            let mut outcome = self.ask_worker(name, &request, limit)?;
             // Where a program lies is no business of the model's.
-            let text = replace_folder(&outcome.text, &file, name);
-            return Outcome { text, ..outcome };
+            outcome.text = replace_folder(&outcome.text, &file, name);
+            self.add_hint(name, &Arguments::new(), &mut outcome);
+            return Ok(outcome);
         }
-        match belongs_to_worker(&call.name) {
-            true => self.run_in_worker(&call.name, &arguments),
+        Ok(match belongs_to_worker(&call.name) {
+            true => self.run_in_worker(&call.name, &arguments)?,
             false => {
                 let mut surroundings = Surroundings {
                     workspace: &self.workspace,
@@ -175,7 +183,7 @@ impl Toolbox {
                 };
                 execute(&call.name, &arguments, &mut surroundings)
             }
-        }
+        })
     }
 
     /// The arguments of a call that may run, as they were meant: names and values are those of the schema, so
@@ -228,43 +236,80 @@ impl Toolbox {
         &self.workspace
     }
 
-    fn run_in_worker(&mut self, name: &str, arguments: &Arguments) -> Outcome {
+    fn run_in_worker(&mut self, name: &str, arguments: &Arguments) -> Result<Outcome, Error> {
         let shell = self.shell.as_deref().unwrap_or(Path::new(""));
         let request = json!({
             "name": name, "arguments": arguments, "shell": shell.to_string_lossy(), "shells": self.shells,
         });
-        let outcome = self.ask_worker(name, &request.to_string(), time_limit(name, arguments));
+        let mut outcome = self.ask_worker(name, &request.to_string(), time_limit(name, arguments))?;
         if name == "Bash" && !outcome.is_error && bash::runs_in_background(arguments) {
             self.shells += 1;
         }
-        outcome
+        self.add_hint(name, arguments, &mut outcome);
+        Ok(outcome)
     }
 
-    fn ask_worker(&mut self, name: &str, request: &str, limit: Duration) -> Outcome {
-        let answered = self.worker().and_then(|worker| worker.call(request, limit));
+    /// Hands a request to the worker, which is started if there is none.
+    ///
+    /// # Errors
+    ///
+    /// Tools cannot be contained here, and nothing has run.
+    fn ask_worker(&mut self, name: &str, request: &str, limit: Duration) -> Result<Outcome, Error> {
+        let answered = match self.worker() {
+            Ok(worker) => worker.call(request, limit),
+            Err(Unstarted::Uncontained(missing)) => return Err(Error::uncontained(&missing)),
+            Err(Unstarted::Failed(reason)) => Err(reason),
+        };
         let answer = match answered {
             Ok(answer) => answer,
             Err(reason) => {
                 self.worker = None;
-                return Outcome::error(self.without_places(&format!("{name} did not finish: {reason}")));
+                return Ok(Outcome::error(self.without_places(&format!("{name} did not finish: {reason}"))));
             }
         };
         let Ok(Value::Object(answer)) = serde_json::from_str(&answer) else {
             self.worker = None;
-            return Outcome::error(format!(
+            return Ok(Outcome::error(format!(
                 "{name} did not finish: what came back from its process is no answer"
-            ));
+            )));
         };
         let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
         let mut text = self.without_places(text);
         let is_error = answer.get("is_error").and_then(Value::as_bool).unwrap_or(true);
         let shown = answer.get("images").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let images = images(shown, is_error, &mut text);
-        Outcome { text, images, is_error }
+        Ok(Outcome { text, images, is_error })
     }
 
-    fn worker(&mut self) -> Result<&mut Worker, String> {
+    /// Adds to a failure what containment may have to do with it.
+    fn add_hint(&self, name: &str, arguments: &Arguments, outcome: &mut Outcome) {
+        if !outcome.is_error {
+            return;
+        }
+        let policy = &self.setup.policy;
+        let hint = match arguments.get("file_path").and_then(Value::as_str) {
+            Some(path) if belongs_to_worker(name) && outcome.text.contains("ermission denied") => {
+                hints::for_file(policy, &self.workspace.resolve(path))
+            }
+            _ if name == "Bash" || !belongs_to_worker(name) => hints::for_command(policy, &outcome.text),
+            _ => None,
+        };
+        if let Some(hint) = hint {
+            outcome.text.push('\n');
+            outcome.text.push_str(&hint);
+        }
+    }
+
+    /// Ends what runs, and names the files that have changed from which git runs commands.
+    pub fn end(&mut self) -> Vec<String> {
+        self.worker = None;
+        let before = self.git.take();
+        before.map_or_else(Vec::new, |before| Snapshot::take(&self.workspace.root).changes_since(&before))
+    }
+
+    fn worker(&mut self) -> Result<&mut Worker, Unstarted> {
         if self.worker.is_none() {
+            self.git.get_or_insert_with(|| Snapshot::take(&self.workspace.root));
             self.worker = Some(Worker::start(&self.setup)?);
         }
         Ok(self.worker.as_mut().expect("it was started above"))

@@ -28,12 +28,17 @@ fn help_fits_is_grouped_and_names_each_flag_once() {
     assert_eq!(printed(&["-h"]), help);
     assert_eq!(printed(&["-p", "Hi.", "--model", "m", "--help"]), help);
     assert!(help.lines().all(|line| line.chars().count() <= 110), "{help}");
-    assert!(help.contains("\nUsage: cotter [OPTIONS] [PROMPT]\n"));
+    assert!(
+        help.contains(
+            "\nUsage: cotter [OPTIONS] [PROMPT]\n       cotter sandbox [OPTIONS] [--] CMD [ARG...]\n"
+        )
+    );
     let headings: Vec<&str> = help
         .lines()
         .filter(|line| line.ends_with(':') && line.starts_with(|c: char| c.is_ascii_uppercase()))
         .collect();
-    let groups = ["Prompt:", "Model:", "Tools:", "Output:", "Limits:", "Recording:", "Other:"];
+    let groups =
+        ["Prompt:", "Model:", "Tools:", "Containment:", "Output:", "Limits:", "Recording:", "Other:"];
     assert_eq!(headings, [&["Examples:"][..], &groups].concat());
     let mut flags: Vec<&str> = help
         .lines()

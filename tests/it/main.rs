@@ -6,6 +6,7 @@
 mod arguments;
 mod check;
 mod command_line;
+mod containment;
 mod cuts;
 mod dates;
 mod demo;

@@ -26,10 +26,10 @@ use crate::story::{Outcome, Running, Story};
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What the model says in the end.
-const DONE: &str = "Done.\n";
+pub const DONE: &str = "Done.\n";
 
 /// A call of Bash.
-fn bash(command: &str) -> Value {
+pub fn bash(command: &str) -> Value {
     json!({"name": "Bash", "input": {"command": command}})
 }
 
@@ -39,7 +39,7 @@ fn bash_for(milliseconds: u64, command: &str) -> Value {
 }
 
 /// A reply that asks for calls; its number makes their ids unique.
-fn asking(number: usize, calls: &[Value]) -> Reply {
+pub fn asking(number: usize, calls: &[Value]) -> Reply {
     let blocks = calls.iter().enumerate().map(|(index, call)| {
         let id = format!("toolu_{number}_{index}");
         json!({"type": "tool_use", "id": id, "name": call["name"], "input": call["input"]})
@@ -48,7 +48,7 @@ fn asking(number: usize, calls: &[Value]) -> Reply {
 }
 
 /// The reply that ends a run.
-fn done() -> Reply {
+pub fn done() -> Reply {
     reply(0, vec![json!({"type": "text", "text": "Done."})], "end_turn")
 }
 
@@ -62,30 +62,33 @@ fn reply(number: usize, content: Vec<Value>, stop_reason: &str) -> Reply {
 }
 
 /// A story whose model asks for nothing yet.
-fn bare(name: &str) -> Story {
+pub fn bare(name: &str) -> Story {
     Story::new(name).anthropic().args(&["-p", "Do it."])
 }
 
+/// Tools may look into the processes above them, and the workspace may go.
+pub const UNCONTAINED: [&str; 1] = ["--dangerously-skip-permissions"];
+
 /// A story whose model asks for these calls, one after the other, and is done then.
-fn story(name: &str, calls: &[Value]) -> Story {
+pub fn story(name: &str, calls: &[Value]) -> Story {
     let asked = (1..).zip(calls).map(|(number, call)| asking(number, std::slice::from_ref(call)));
     asked.fold(bare(name), Story::reply).reply(done())
 }
 
 /// A result as the model reads it: its text, and whether it is an error.
-type Told = (String, bool);
+pub type Told = (String, bool);
 
-fn ok(text: &str) -> Told {
+pub fn ok(text: &str) -> Told {
     (text.to_owned(), false)
 }
 
-fn failed(text: &str) -> Told {
+pub fn failed(text: &str) -> Told {
     (text.to_owned(), true)
 }
 
 /// All results of a run, as its last request tells them.
 #[track_caller]
-fn results(outcome: &Outcome) -> Vec<Told> {
+pub fn results(outcome: &Outcome) -> Vec<Told> {
     let body = outcome.body(outcome.requests.len());
     let messages = body["messages"].as_array().unwrap().iter();
     let blocks = messages.filter_map(|message| message["content"].as_array()).flatten();
@@ -169,7 +172,8 @@ impl Run {
     /// The process below the supervisor, once there is one.
     fn worker(&self) -> Pid {
         let supervisor = self.supervisor();
-        wait_for("the worker", || only_child(supervisor))
+        // Before it there may be one that tries whether there are namespaces.
+        wait_for("the worker", || only_child(supervisor).filter(|child| is_worker(*child)))
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -227,6 +231,11 @@ pub fn children(pid: Pid) -> Vec<Pid> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
     lists.flat_map(|list| list.split_whitespace().map(pid_in).collect::<Vec<_>>()).collect()
+}
+
+fn is_worker(pid: Pid) -> bool {
+    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    line.starts_with(b"cotter-worker\0")
 }
 
 fn only_child(pid: Pid) -> Option<Pid> {

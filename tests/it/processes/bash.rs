@@ -56,7 +56,7 @@ fn there_is_no_input_and_nobody_to_page_for() {
         ],
     );
     tells(
-        story.stdin("what cotter is asked\n"),
+        story.args(&UNCONTAINED).stdin("what cotter is asked\n"),
         &[ok("nothing\ndumb cat cat 0"), ok("/dev/null\n/dev/null\n/dev/null\nno terminal")],
     );
 }
@@ -110,7 +110,7 @@ fn cotters_keys_are_not_in_the_environment_of_commands() {
         .env("ANTHROPIC_CUSTOM_HEADERS", "x-team: secret-team")
         .env("COPY", "Bearer test-key")
         .env("KEPT", "kept value");
-    let outcome = Run::start(story.args(&["--api", "anthropic"])).finish();
+    let outcome = Run::start(story.args(&["--api", "anthropic"]).args(&UNCONTAINED)).finish();
     outcome.code(0).stdout(DONE);
     let results = results(&outcome);
     let names: Vec<Vec<_>> = results.iter().map(|(text, _)| names(text)).collect();

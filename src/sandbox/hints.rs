@@ -1,0 +1,178 @@
+//! The line that is added to a failed call where containment is a likely reason: what is closed, and which
+//! flag opens it. It states facts; that they are the reason is a guess.
+//!
+//! Pure, and the same text in any folder.
+
+use std::path::{Component, Path};
+
+use super::policy::{Mode, Network, Policy};
+
+/// What programs say where there is no network.
+const NO_NETWORK: &[&str] = &[
+    "could not resolve",
+    "couldn't resolve",
+    "name resolution",
+    "name or service not known",
+    "network is unreachable",
+    "network unreachable",
+    "no address associated with hostname",
+    "enotfound",
+    "eai_again",
+    "enetunreach",
+    "getaddrinfo",
+    "failed to lookup address",
+    "unknownhostexception",
+    "unknown host",
+    "dial tcp",
+    "dns error",
+];
+
+/// What programs say where they may not write.
+const NO_WRITE: &[&str] =
+    &["permission denied", "permissionerror", "eacces", "read-only file system", "erofs", "access denied"];
+
+/// What they say where the kernel refuses something else.
+const REFUSED: &[&str] = &["operation not permitted", "eperm", "cannot connect to the docker daemon"];
+
+/// What a cache is called in the message of a program that cannot write to its own.
+const CACHE: &[&str] =
+    &["cache", "/.cargo", "/.npm", "/.rustup", "/.m2", "/.gradle", "/go/pkg", "/.local/share"];
+
+/// What speaks of memory shared by name, which Python's `multiprocessing` cannot do without.
+const SHARED_MEMORY: &[&str] = &["/dev/shm", "multiprocessing", "semlock"];
+
+/// What to add to the output of a command that failed.
+pub fn for_command(policy: &Policy, output: &str) -> Option<String> {
+    if policy.mode == Mode::Off {
+        return None;
+    }
+    let output = output.to_lowercase();
+    let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
+    if policy.network == Network::Own && says(NO_NETWORK) {
+        return Some("[sandbox: commands reach no network; --allow-net opens it]".to_owned());
+    }
+    if says(NO_WRITE) {
+        return Some(match policy.mode {
+            Mode::ReadOnly => read_only(),
+            _ if output.contains("/.git/") => {
+                "[sandbox: commands write only in the workspace and in $TMPDIR; \
+                 --add-dir \"$(git rev-parse --git-common-dir)\" opens a repository that lies elsewhere]"
+                    .to_owned()
+            }
+            _ if says(SHARED_MEMORY) => {
+                "[sandbox: commands share no memory by name; --add-dir /dev/shm opens the machine's]"
+                    .to_owned()
+            }
+            _ if says(CACHE) => format!(
+                "{}, or let the program keep its cache in $TMPDIR (XDG_CACHE_HOME, GOCACHE, CARGO_HOME, \
+                 npm_config_cache)]",
+                outside("commands").trim_end_matches(']')
+            ),
+            _ => outside("commands"),
+        });
+    }
+    if says(REFUSED) {
+        return Some(
+            "[sandbox: UNIX sockets, namespaces, mounts, signals to processes outside and devices are closed to \
+             commands; --sandbox off opens all of it]"
+                .to_owned(),
+        );
+    }
+    // What a filter that does not know a program's machine does to it.
+    let other_machine = output.contains("(sigsys)");
+    other_machine.then(|| {
+        "[sandbox: programs for another machine, 32-bit ones too, cannot run; --sandbox off lets them]"
+            .to_owned()
+    })
+}
+
+/// What to add to the failure of a tool that writes this file.
+pub fn for_file(policy: &Policy, path: &Path) -> Option<String> {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    match policy.mode {
+        Mode::Off => None,
+        Mode::ReadOnly => Some(read_only()),
+        Mode::WorkspaceWrite => {
+            let is_inside = !climbs && policy.writable.iter().any(|folder| path.starts_with(folder));
+            (!is_inside).then(|| outside("tools"))
+        }
+    }
+}
+
+fn read_only() -> String {
+    "[sandbox: this run is read-only but for $TMPDIR; --sandbox workspace-write, or --add-dir DIR for a home or \
+     root folder, opens it]"
+        .to_owned()
+}
+
+fn outside(who: &str) -> String {
+    format!("[sandbox: {who} write only in the workspace and in $TMPDIR; --add-dir DIR opens another folder]")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn policy(mode: Mode) -> Policy {
+        Policy { mode, network: Network::Own, writable: vec![PathBuf::from("/w"), PathBuf::from("/data")] }
+    }
+
+    /// The flag that the added line names.
+    fn flag(mode: Mode, network: Network, output: &str) -> Option<String> {
+        let hint = for_command(&Policy { network, ..policy(mode) }, output)?;
+        assert!(hint.starts_with("[sandbox: ") && hint.ends_with(']') && !hint.contains('\n'), "{hint}");
+        let flag = hint.split("--").nth(1).unwrap();
+        Some(format!("--{}", flag.split([' ', ',', ']']).next().unwrap()))
+    }
+
+    #[test]
+    fn a_failure_that_containment_would_cause_names_the_flag_that_opens_it() {
+        for (output, expected) in [
+            ("curl: (6) Could not resolve host: example.org", "--allow-net"),
+            ("Temporary failure in name resolution", "--allow-net"),
+            ("connect: Network is unreachable", "--allow-net"),
+            ("npm error code EAI_AGAIN", "--allow-net"),
+            ("sh: 1: cannot create /etc/x: Permission denied", "--add-dir"),
+            ("touch: cannot touch '/x': Read-only file system", "--add-dir"),
+            ("fatal: Unable to create '/r/.git/worktrees/w/index.lock': Permission denied", "--add-dir"),
+            ("_multiprocessing.SemLock\nPermissionError: [Errno 13] Permission denied", "--add-dir"),
+            ("open /h/.cache/go-build/trim.txt: permission denied", "--add-dir"),
+            ("unshare: unshare failed: Operation not permitted", "--sandbox"),
+            ("[killed by signal 31 (SIGSYS)]", "--sandbox"),
+        ] {
+            let found = flag(Mode::WorkspaceWrite, Network::Own, output);
+            assert_eq!(found.as_deref(), Some(expected), "{output}");
+        }
+        let own = |output| for_command(&policy(Mode::WorkspaceWrite), output).unwrap();
+        assert!(own("Unable to create '/r/.git/x': Permission denied").contains("git rev-parse"));
+        assert!(own("/h/.cache/x: Permission denied").contains("GOCACHE"));
+        assert!(!own("/etc/x: Permission denied").contains("GOCACHE"));
+    }
+
+    #[test]
+    fn other_failures_are_left_alone() {
+        for output in ["[exit code: 1]", "error: no such file", "Connection refused", "test failed"] {
+            assert_eq!(flag(Mode::WorkspaceWrite, Network::Own, output), None, "{output}");
+        }
+        assert_eq!(flag(Mode::WorkspaceWrite, Network::Shared, "Could not resolve host: x"), None);
+        assert_eq!(flag(Mode::Off, Network::Own, "Permission denied"), None);
+    }
+
+    #[test]
+    fn a_run_that_is_read_only_says_so() {
+        assert_eq!(flag(Mode::ReadOnly, Network::Own, "Permission denied").as_deref(), Some("--sandbox"));
+        assert_eq!(for_file(&policy(Mode::ReadOnly), Path::new("/w/a")), Some(read_only()));
+    }
+
+    #[test]
+    fn a_file_outside_names_the_flag_and_one_inside_does_not() {
+        for (path, is_outside) in
+            [("/w/a", false), ("/data/b/c", false), ("/w/../etc/x", true), ("/etc/x", true), ("/wide", true)]
+        {
+            let hint = for_file(&policy(Mode::WorkspaceWrite), Path::new(path));
+            assert_eq!(hint.is_some(), is_outside, "{path}");
+        }
+        assert_eq!(for_file(&policy(Mode::Off), Path::new("/etc/x")), None);
+    }
+}
