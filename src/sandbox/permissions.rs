@@ -89,6 +89,11 @@ impl Permissions {
         }
     }
 
+    /// Whether `tool` may look into a file that it comes upon below a folder it was asked to search.
+    pub fn may_search(&self, tool: &str, file: &Path) -> bool {
+        !self.denied.iter().any(|rule| rule.denies_file(tool, file))
+    }
+
     /// Whether the rules forbid all that a tool could be asked for, so that it need not be offered.
     pub fn removes(&self, tool: &str) -> bool {
         self.denied.iter().any(|rule| rule.is_about_whole_tool() && access::deny_covers(&rule.tool, tool))

@@ -2,7 +2,7 @@
 //!
 //! The arguments are read by the tools themselves: another spelling of a name gets around no rule.
 
-use super::{Arguments, all, bash, edit, read, write};
+use super::{Arguments, all, bash, edit, glob, grep, read, write};
 use crate::sandbox::commands::Redirection;
 
 /// What a call would do.
@@ -41,12 +41,8 @@ pub enum Family {
 const ELSEWHERE: &[(&str, Family)] = &[
     ("Agent", Family::Plain),
     ("AskUserQuestion", Family::Plain),
-    ("BashOutput", Family::Plain),
     ("ExitPlanMode", Family::Plain),
-    ("Glob", Family::Readers),
-    ("Grep", Family::Readers),
     ("KillBash", Family::Plain),
-    ("KillShell", Family::Plain),
     ("LS", Family::Readers),
     ("MultiEdit", Family::Writers),
     ("NotebookEdit", Family::Writers),
@@ -65,7 +61,7 @@ const ELSEWHERE: &[(&str, Family)] = &[
 pub fn family(name: &str) -> Option<Family> {
     match name {
         "Bash" => Some(Family::Commands),
-        "Read" => Some(Family::Readers),
+        "Read" | "Glob" | "Grep" => Some(Family::Readers),
         "Write" | "Edit" => Some(Family::Writers),
         _ if exists(name) => Some(Family::Plain),
         _ => ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, family)| *family),
@@ -120,6 +116,8 @@ pub fn of<'a>(name: &str, arguments: &'a Arguments) -> Access<'a> {
         "Read" => of(read::file_path(arguments), Access::Read),
         "Write" => of(write::file_path(arguments), Access::Write),
         "Edit" => of(edit::file_path(arguments), Access::Edit),
+        "Glob" => of(glob::path(arguments), Access::Read),
+        "Grep" => of(grep::path(arguments), Access::Read),
         "Bash" => of(bash::command(arguments), Access::Run),
         _ if exists(name) => Access::Nothing,
         _ => Access::Execute,

@@ -18,10 +18,13 @@ pub mod command;
 pub mod datetime;
 pub mod edit;
 pub mod executables;
+pub mod glob;
+pub mod grep;
 pub mod image;
 pub mod kill_shell;
 pub mod lines;
 pub mod magic;
+pub mod matches;
 pub mod nearest;
 pub mod program;
 pub mod rates;
@@ -31,6 +34,7 @@ pub mod slips;
 pub mod terminal;
 pub mod toolbox;
 pub mod truncate;
+pub mod walk;
 pub mod write;
 
 /// What a tool is called, what the model is told of it, and the JSON Schema of its arguments.
@@ -50,6 +54,8 @@ pub fn all() -> &'static [Spec] {
         read::SPEC,
         write::SPEC,
         edit::SPEC,
+        glob::SPEC,
+        grep::SPEC,
         bash::SPEC,
         bash_output::SPEC,
         kill_shell::SPEC,
@@ -130,6 +136,8 @@ pub type Arguments = Map<String, Value>;
 pub struct Surroundings<'a> {
     /// Where they work.
     pub workspace: &'a Workspace,
+    /// Whether a search may look into a file.
+    pub may_read: &'a dyn Fn(&Path) -> bool,
     /// What the clock shows.
     pub now: jiff::Timestamp,
     /// The shell for Bash.
@@ -148,6 +156,8 @@ pub fn execute(name: &str, arguments: &Arguments, surroundings: &mut Surrounding
         "Read" => read::run(arguments, surroundings.workspace),
         "Write" => write::run(arguments, surroundings.workspace),
         "Edit" => edit::run(arguments, surroundings.workspace),
+        "Glob" => glob::run(arguments, surroundings.workspace, surroundings.may_read),
+        "Grep" => grep::run(arguments, surroundings.workspace, surroundings.may_read),
         "Bash" => bash::run(arguments, surroundings.workspace, surroundings.shell, surroundings.background),
         "BashOutput" => bash_output::run(arguments, surroundings.background),
         "KillShell" => kill_shell::run(arguments, surroundings.background),

@@ -163,7 +163,7 @@ fn too_far(name: &str, offset: u64) -> String {
 }
 
 /// The error for a path that could not be opened, with what might have been meant.
-fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> String {
+pub fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> String {
     let name = workspace.display(path);
     if error.kind() != ErrorKind::NotFound {
         return cannot_read(&name, error);

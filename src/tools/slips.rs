@@ -53,6 +53,39 @@ pub fn synonyms(tool: &str) -> &'static [(&'static str, &'static str)] {
             ("new", "new_string"),
             ("replace", "new_string"),
         ],
+        "Glob" => &[
+            ("glob", "pattern"),
+            ("glob_pattern", "pattern"),
+            ("directory", "path"),
+            ("dir", "path"),
+            ("folder", "path"),
+            ("cwd", "path"),
+        ],
+        "Grep" => &[
+            ("regex", "pattern"),
+            ("query", "pattern"),
+            ("regexp", "pattern"),
+            ("directory", "path"),
+            ("dir", "path"),
+            ("folder", "path"),
+            ("file_path", "path"),
+            ("include", "glob"),
+            ("globs", "glob"),
+            ("file_type", "type"),
+            ("mode", "output_mode"),
+            ("case_insensitive", "-i"),
+            ("ignore_case", "-i"),
+            ("line_number", "-n"),
+            ("line_numbers", "-n"),
+            ("after", "-A"),
+            ("after_context", "-A"),
+            ("before", "-B"),
+            ("before_context", "-B"),
+            ("context", "-C"),
+            ("context_lines", "-C"),
+            ("limit", "head_limit"),
+            ("max_results", "head_limit"),
+        ],
         "Bash" => &[
             ("cmd", "command"),
             ("script", "command"),
@@ -118,7 +151,10 @@ pub fn unwrapped(spec: &Spec, arguments: Arguments) -> Arguments {
         [(typed, value)] if WRAPPERS.contains(&folded(typed).as_str()) && !is_own(typed) => *value,
         _ => return arguments,
     };
-    if labels.iter().any(|(typed, _)| is_own(typed)) {
+    // A label can be the tool's own argument, as `type` is Grep's. If it were, the needed ones would be there.
+    let needs = required(spec);
+    let is_given = |name: &String| labels.iter().any(|(typed, _)| folded(typed) == folded(name));
+    if labels.iter().any(|(typed, _)| is_own(typed)) && needs.iter().all(is_given) {
         return arguments;
     }
     match inner {
@@ -139,11 +175,18 @@ fn is_label(spec: &Spec, typed: &str, value: &Value) -> bool {
     }
 }
 
+/// The arguments that a tool needs.
+fn required(spec: &Spec) -> Vec<String> {
+    let schema: Value = serde_json::from_str(spec.schema).unwrap_or_default();
+    let names = schema["required"].as_array().into_iter().flatten();
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
 /// The one argument that a tool needs, if that is a text.
 fn only_text(spec: &Spec) -> Option<String> {
     let schema: Value = serde_json::from_str(spec.schema).unwrap_or_default();
-    match &schema["required"].as_array()?[..] {
-        [Value::String(name)] if schema["properties"][name]["type"] == "string" => Some(name.clone()),
+    match &required(spec)[..] {
+        [name] if schema["properties"][name]["type"] == "string" => Some(name.clone()),
         _ => None,
     }
 }
@@ -193,6 +236,12 @@ mod tests {
             "Edit" => {
                 json!({"file_path": "a.txt", "old_string": "a", "new_string": "b", "replace_all": true})
             }
+            "Glob" => json!({"pattern": "*.rs", "path": "src"}),
+            "Grep" => json!({
+                "pattern": "fn", "path": "src", "glob": "*.rs", "type": "rust", "output_mode": "content",
+                "-i": true, "-n": true, "-A": 1, "-B": 2, "-C": 3, "head_limit": 4, "offset": 5,
+                "multiline": true,
+            }),
             "Bash" => {
                 json!({"command": "ls -la", "timeout": 5000, "description": "List", "run_in_background": true})
             }

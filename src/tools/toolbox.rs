@@ -173,8 +173,10 @@ impl Toolbox {
         Ok(match belongs_to_worker(&call.name) {
             true => self.run_in_worker(&call.name, &arguments)?,
             false => {
+                let may_read = |file: &Path| self.permissions.may_search(&call.name, file);
                 let mut surroundings = Surroundings {
                     workspace: &self.workspace,
+                    may_read: &may_read,
                     now: self.now.unwrap_or_else(jiff::Timestamp::now),
                     shell: Path::new(""),
                     background: &mut Background::default(),
@@ -396,6 +398,7 @@ pub fn serve(request: &str, background: &mut Background) -> String {
             background.count_from(request["shells"].as_u64().unwrap_or(0));
             let mut surroundings = Surroundings {
                 workspace: &Workspace { root },
+                may_read: &|_| false,
                 now: jiff::Timestamp::UNIX_EPOCH,
                 shell: Path::new(request["shell"].as_str().unwrap_or_default()),
                 background,

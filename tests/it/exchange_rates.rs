@@ -206,7 +206,7 @@ fn calls_that_cannot_run_are_answered_and_the_others_run() {
         let expected = vec![
             error(
                 "toolu_1",
-                "there is no tool \"search_web\": the tools are Read, Write, Edit, Bash, BashOutput, KillShell, \
+                "there is no tool \"search_web\": the tools are Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, \
                  get_current_datetime, add_duration_to_datetime, get_exchange_rate",
             ),
             error("toolu_2", &not_three.to_string()),

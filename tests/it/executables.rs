@@ -336,7 +336,7 @@ fn two_tools_of_one_name_an_unknown_name_and_a_folder_without_tools_are_refused(
         ),
         (
             &["--tool", "a", "--tools", "Read,prob"],
-            "--tools: there is no tool \"prob\": choose from Read, Write, Edit, Bash, BashOutput, KillShell, get_current_datetime, add_duration_to_datetime, get_exchange_rate, probe",
+            "--tools: there is no tool \"prob\": choose from Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, get_current_datetime, add_duration_to_datetime, get_exchange_rate, probe",
         ),
     ] {
         story()

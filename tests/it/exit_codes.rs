@@ -381,7 +381,7 @@ fn a_command_line_that_cannot_be_understood_names_what_is_wrong() {
         (&["--replay-strict", "-p", "Hi."], "--replay-strict needs --replay DIR"),
         (
             &["--base-url", "http://h", "--model", "m", "--tools", "Reed", "-p", "Hi."],
-            "--tools: there is no tool \"Reed\": choose from Read, Write, Edit, Bash, BashOutput, KillShell, get_current_datetime, add_duration_to_datetime, get_exchange_rate",
+            "--tools: there is no tool \"Reed\": choose from Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, get_current_datetime, add_duration_to_datetime, get_exchange_rate",
         ),
         (
             &["--base-url", "http://h", "--model", "m", "--header", "no colon", "-p", "Hi."],

@@ -25,6 +25,7 @@ mod recorded;
 mod recordings;
 mod requests;
 mod retries;
+mod search;
 mod server;
 mod single_step;
 mod stage;

@@ -101,6 +101,30 @@ fn what_was_denied_is_in_the_result_and_in_verbose_lines() {
     }
 }
 
+/// A search showed what a file held that must not be read.
+#[test]
+fn a_search_finds_nothing_in_files_that_may_not_be_read() {
+    let calls = [
+        ("call_1", "Grep", r#"{"pattern": "word", "output_mode": "content"}"#),
+        ("call_2", "Glob", r#"{"pattern": "**/*.txt"}"#),
+        ("call_3", "Glob", r#"{"pattern": "secret/*"}"#),
+        ("call_4", "Grep", r#"{"pattern": "word", "path": "b.txt"}"#),
+        ("call_5", "Grep", r#"{"regex": "word", "dir": "secret"}"#),
+    ];
+    for api in BOTH {
+        let files = [("a.txt", "a word\n"), ("b.txt", "the word\n"), ("secret/c.txt", "pass word\n")];
+        let story = story(api, &["--disallowedTools", "Read(b.txt) Read(secret/**)"]).files(&files);
+        let outcome = given(story, api, &calls);
+        outcome.code(0);
+        let told = told(api, &outcome);
+        outcome.equal(&told[0], &ok("a.txt:1:a word\n"));
+        outcome.equal(&told[1], &ok("a.txt\n"));
+        outcome.equal(told[2].0.starts_with("[no files match secret/*"), true);
+        outcome.equal(&told[3], &denied("the rule \"Read(b.txt)\" of --disallowedTools forbids it"));
+        outcome.equal(told[4].0.contains("c.txt") || told[4].0.contains("pass"), false);
+    }
+}
+
 #[test]
 fn a_forbidden_command_is_found_behind_others() {
     let calls = [

@@ -250,7 +250,7 @@ fn pid_in(digits: &str) -> Pid {
 }
 
 /// A number in `/proc/PID/status`, such as `Threads` or `VmHWM`.
-fn status_number(pid: Pid, name: &str) -> u64 {
+pub fn status_number(pid: Pid, name: &str) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(&format!("{name}:")));
     line.unwrap().split_whitespace().next().unwrap().parse().unwrap()

@@ -125,7 +125,7 @@ fn tools_come_in_the_tables_order_whatever_order_they_are_named_in() {
         let outcome = once(api, &["--tools", ""]);
         outcome.equal(outcome.body(1).get("tools"), None);
         let outcome = once(api, &["--tools", "default"]);
-        outcome.equal(tool_names(api, &outcome.body(1)).len(), 9);
+        outcome.equal(tool_names(api, &outcome.body(1)).len(), TOOLS.len());
     }
 }
 
@@ -321,10 +321,10 @@ fn marks_stand_on_tools_and_system_and_move_with_the_last_two_user_messages() {
     let outcome = replies.into_iter().fold(story("marks", api), Story::reply).run();
     outcome.code(0).request_count(4);
     let expected = [
-        vec!["tools 8", "system 0", "message 0 0"],
-        vec!["tools 8", "system 0", "message 0 0", "message 2 1"],
-        vec!["tools 8", "system 0", "message 2 1", "message 4 0"],
-        vec!["tools 8", "system 0", "message 4 0", "message 6 0"],
+        vec!["tools 10", "system 0", "message 0 0"],
+        vec!["tools 10", "system 0", "message 0 0", "message 2 1"],
+        vec!["tools 10", "system 0", "message 2 1", "message 4 0"],
+        vec!["tools 10", "system 0", "message 4 0", "message 6 0"],
     ];
     for (index, places) in expected.iter().enumerate() {
         let body = outcome.body(index + 1);

@@ -177,7 +177,7 @@ fn a_call_that_fails_prints_nothing_and_is_no_success() {
         (
             "read_file",
             r#"{"path": "apple.py"}"#,
-            "there is no tool \"read_file\": the tools are Read, Write, Edit, Bash, BashOutput, KillShell, get_current_datetime, \
+            "there is no tool \"read_file\": the tools are Read, Write, Edit, Glob, Grep, Bash, BashOutput, KillShell, get_current_datetime, \
              add_duration_to_datetime, get_exchange_rate",
         ),
         (

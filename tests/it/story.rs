@@ -25,12 +25,16 @@ use crate::server::{Record, Reply, Request, Server};
 /// A run that takes longer has hung.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
+/// What is done in the workspace before the program is run.
+type Prepare = Box<dyn FnOnce(&Path) + Send>;
+
 /// What is given before the program is run.
 pub struct Story {
     name: String,
     api: Api,
     files: Vec<(String, Vec<u8>)>,
     programs: Vec<String>,
+    prepare: Option<Prepare>,
     replies: Vec<Reply>,
     args: Vec<String>,
     stdin: Option<Vec<u8>>,
@@ -53,6 +57,7 @@ impl Story {
             api: Api::OpenAi,
             files: Vec::new(),
             programs: Vec::new(),
+            prepare: None,
             replies: Vec::new(),
             args: Vec::new(),
             stdin: None,
@@ -122,6 +127,12 @@ impl Story {
         self
     }
 
+    /// What is done in the workspace before the program starts, beside making the files.
+    pub fn prepared(mut self, prepare: impl FnOnce(&Path) + Send + 'static) -> Story {
+        self.prepare = Some(Box::new(prepare));
+        self
+    }
+
     /// A file in the workspace that anybody may run.
     pub fn executable(mut self, path: &str, text: &str) -> Story {
         self.programs.push(path.to_owned());
@@ -180,6 +191,9 @@ impl Story {
         }
         for path in &self.programs {
             fs::set_permissions(folder.join(path), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        if let Some(prepare) = self.prepare.take() {
+            prepare(&folder);
         }
         let mut replies = std::mem::take(&mut self.replies);
         if self.told_folder {

@@ -12,10 +12,12 @@ use crate::server::Reply;
 pub const BOTH: [Api; 2] = [Api::Anthropic, Api::OpenAi];
 
 /// The program's tools, in the order in which they are offered.
-pub const TOOLS: [&str; 9] = [
+pub const TOOLS: [&str; 11] = [
     "Read",
     "Write",
     "Edit",
+    "Glob",
+    "Grep",
     "Bash",
     "BashOutput",
     "KillShell",

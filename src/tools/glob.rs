@@ -1,0 +1,191 @@
+//! `Glob`: the files whose paths fit a pattern, newest first.
+//!
+//! The rules of .gitignore come before the pattern, which only chooses among the files they leave.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use ignore::overrides::Override;
+use ignore::types::Types;
+
+use crate::tools::walk::{self, LeftOut, Options, Start, Walk};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, slips};
+
+/// What the model is told of `Glob`.
+pub const SPEC: Spec = Spec {
+    name: "Glob",
+    description: "Lists files by a glob of their paths, newest first, at most 200. Files that git ignores are left \
+        out, hidden ones too unless the pattern names them.",
+    schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"**/*.rs or src/**/*.{ts,tsx}"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
+};
+
+/// More files than this are counted only.
+const MAX_SHOWN: usize = 200;
+const MAX_BYTES: usize = 30_000;
+
+/// Runs `Glob`. Files that it may not read are not there for it.
+pub fn run(arguments: &Arguments, workspace: &Workspace, may_read: &dyn Fn(&Path) -> bool) -> Outcome {
+    find(arguments, workspace, may_read).map_or_else(Outcome::error, Outcome::ok)
+}
+
+/// The folder or file that a call of this tool names.
+pub fn path(arguments: &Arguments) -> Result<&str, String> {
+    let path = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?.optional_text("path")?;
+    Ok(path.filter(|path| !path.is_empty()).unwrap_or("."))
+}
+
+fn find(
+    arguments: &Arguments,
+    workspace: &Workspace,
+    may_read: &dyn Fn(&Path) -> bool,
+) -> Result<String, String> {
+    let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
+    let pattern = given.text("pattern")?.trim();
+    if pattern.is_empty() {
+        return Err("the pattern is empty; ** lists all files".to_owned());
+    }
+    let path = given.optional_text("path")?;
+    let (folder, pattern) = place(pattern, path, workspace);
+    let folder = match Start::find(&folder, workspace)? {
+        Start::Folder(folder) => folder,
+        Start::File(file) => {
+            return Err(format!("{} is a file; path names the folder to look in", workspace.display(&file)));
+        }
+    };
+    let wanted = walk::overrides(&[&pattern], &folder)?;
+    let mut walk = Walk::new(&folder, workspace, options(&pattern, &wanted, &folder)?)?;
+    let mut newest = Newest::default();
+    for file in &mut walk {
+        if fits(&wanted, &file) && may_read(&file) {
+            newest.add(file);
+        }
+    }
+    Ok(newest.listed(&pattern, &walk.into_left_out(), workspace))
+}
+
+/// The folder that a pattern is relative to, and the pattern without what leads there: a path that leads
+/// out of the workspace, or one inside it that is written absolutely.
+fn place(pattern: &str, path: Option<&str>, workspace: &Workspace) -> (PathBuf, String) {
+    let base = workspace.resolve(path.unwrap_or_default());
+    let fixed = pattern.find(['*', '?', '[', '{', '\\', '!']).unwrap_or(pattern.len());
+    let (leading, rest) = pattern.split_at(pattern[..fixed].rfind('/').map_or(0, |slash| slash + 1));
+    let leads_out = Path::new(leading).is_absolute() && Path::new(leading).is_dir() && leading.len() > 1
+        || leading.split('/').any(|part| part == "..");
+    let (folder, pattern) = match leads_out {
+        true => (base.join(leading), format!("/{rest}")),
+        false => (base, pattern.to_owned()),
+    };
+    // Only files are listed, so that a folder stands for what is in it.
+    let pattern = if pattern.ends_with('/') { format!("{pattern}**") } else { pattern };
+    (folder, pattern)
+}
+
+/// How to walk: a pattern that leaves out is a rule of the walk, any other chooses from what comes of it.
+fn options(pattern: &str, wanted: &Override, folder: &Path) -> Result<Options, String> {
+    let hidden = names_hidden(pattern);
+    let overrides = if wanted.num_whitelists() == 0 {
+        wanted.clone()
+    } else if hidden && !pattern.contains(".git/") {
+        walk::overrides(&["!.git"], folder)?
+    } else {
+        Override::empty()
+    };
+    Ok(Options { hidden, overrides, types: Types::empty() })
+}
+
+/// Whether a pattern asks for a name that begins with a full stop, as `.github/**` or `{.env,a}` do.
+fn names_hidden(pattern: &str) -> bool {
+    let starts = pattern.match_indices('.').filter(|(at, _)| {
+        let before = &pattern[..*at];
+        before.is_empty() || before.ends_with(['/', '{', ','])
+    });
+    let mut names = starts.map(|(at, _)| pattern[at..].split(['/', ',', '}']).next().unwrap_or_default());
+    names.any(|name| name != "." && name != "..")
+}
+
+fn fits(wanted: &Override, file: &Path) -> bool {
+    wanted.num_whitelists() == 0 || wanted.matched(file, false).is_whitelist()
+}
+
+/// The newest of all files added, and how many there were.
+#[derive(Default)]
+struct Newest {
+    /// The oldest, and of equally old ones the last by name, is on top.
+    kept: BinaryHeap<(Reverse<SystemTime>, PathBuf)>,
+    count: usize,
+}
+
+impl Newest {
+    fn add(&mut self, file: PathBuf) {
+        // A file that is gone already is as old as can be.
+        let changed = fs::symlink_metadata(&file).and_then(|metadata| metadata.modified());
+        self.kept.push((Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH)), file));
+        self.count += 1;
+        if self.kept.len() > MAX_SHOWN {
+            self.kept.pop();
+        }
+    }
+
+    fn listed(self, pattern: &str, left_out: &LeftOut, workspace: &Workspace) -> String {
+        let mut text = String::new();
+        let mut shown = 0;
+        for (_, file) in self.kept.into_sorted_vec() {
+            let line = walk::line(&file, workspace);
+            if text.len() + line.len() >= MAX_BYTES {
+                break;
+            }
+            text.push_str(&line);
+            text.push('\n');
+            shown += 1;
+        }
+        let mut remarks = Vec::new();
+        if self.count == 0 {
+            remarks.push(format!(
+                "no files match {pattern}; ignored and hidden ones are only looked for in a path that names them"
+            ));
+        }
+        if self.count > shown {
+            let more = self.count - shown;
+            remarks.push(format!("{more} older ones match too: give a narrower pattern or a path"));
+        }
+        remarks.extend(left_out.remark());
+        walk::with_remarks(text, &remarks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_asks_for_hidden_names_where_it_has_one() {
+        for pattern in [".env", "**/.env*", ".github/**", "a/.b/c", "{a,.b}", "../.a", "{.a,b}"] {
+            assert!(names_hidden(pattern), "{pattern}");
+        }
+        for pattern in ["*.rs", "a.b/**", "./a", "../a", "**", "{a.b,c}", "a/./b", "..", "*.{a,b}"] {
+            assert!(!names_hidden(pattern), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn what_leads_out_of_the_folder_is_taken_off_the_pattern() {
+        let workspace = Workspace { root: "/".into() };
+        let cases = [
+            ("*.rs", "/", "*.rs"),
+            ("a/b/*.rs", "/", "a/b/*.rs"),
+            ("/*.rs", "/", "/*.rs"),
+            ("/no such folder/*.rs", "/", "/no such folder/*.rs"),
+            ("/proc/*", "/proc/", "/*"),
+            ("../a/**/*.rs", "/../a/", "/**/*.rs"),
+            ("a/../*.rs", "/a/../", "/*.rs"),
+            ("!../*.rs", "/", "!../*.rs"),
+            ("a/", "/", "a/**"),
+        ];
+        for (given, folder, pattern) in cases {
+            assert_eq!(place(given, None, &workspace), (folder.into(), pattern.to_owned()), "{given}");
+        }
+    }
+}
