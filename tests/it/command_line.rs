@@ -85,8 +85,8 @@ fn the_tools_are_listed_as_json_lines_with_schemas() {
     // Only what would be offered is listed.
     assert_eq!(
         printed(&["--list-tools"]).lines().count(),
-        TOOLS.len() - 1,
-        "without a PATH there is no shell for Bash"
+        TOOLS.len() - 3,
+        "without a PATH there is no shell for Bash and its companions"
     );
     assert_eq!(printed(&["--list-tools", "--tools", "Read,Edit"]).lines().count(), 2);
     assert_eq!(printed(&["--list-tools", "--tools", ""]), "");
