@@ -74,18 +74,30 @@ impl Permissions {
     /// Why the call may not run.
     pub fn judge(&self, tool: &str, access: &Access, workspace: &Path) -> Result<(), Denial> {
         if let Some(rule) = self.forbidding(tool, access, workspace) {
-            return Err(Denial(format!("the rule \"{}\" of --disallowedTools forbids it", rule.text)));
+            return Err(forbidden_by(rule));
         }
         match access {
             Access::Nothing | Access::Read(_) | Access::Fail => Ok(()),
-            _ if self.mode == Mode::Plan && self.breaks_plan(access) => {
-                Err(Denial("this run only plans (--permission-mode plan) and changes nothing".to_owned()))
-            }
+            _ if self.mode == Mode::Plan && self.breaks_plan(access) => Err(only_plans()),
             _ if self.mode == Mode::Bypass => Ok(()),
             Access::Write(path) | Access::Edit(path) => self.judge_write(tool, path, workspace),
             Access::Run(command) => self.judge_command(tool, command, workspace),
             Access::Execute if self.all_is_allowed() || self.allows_whole(tool) => Ok(()),
             Access::Execute => Err(self.not_allowed(tool, "it runs a program")),
+        }
+    }
+
+    /// Judges a call of `tool` that reads or writes `file` in the private folder: as with redirections, no rule
+    /// is needed there.
+    ///
+    /// # Errors
+    ///
+    /// Why the call may not run.
+    pub fn judge_private(&self, tool: &str, access: &Access, file: &Path) -> Result<(), Denial> {
+        match self.denied.iter().find(|rule| rule.denies_file(tool, file)) {
+            Some(rule) => Err(forbidden_by(rule)),
+            None if self.mode == Mode::Plan && !matches!(access, Access::Read(_)) => Err(only_plans()),
+            None => Ok(()),
         }
     }
 
@@ -228,6 +240,14 @@ impl Permissions {
         };
         Denial(format!("{why}; {way}"))
     }
+}
+
+fn forbidden_by(rule: &Rule) -> Denial {
+    Denial(format!("the rule \"{}\" of --disallowedTools forbids it", rule.text))
+}
+
+fn only_plans() -> Denial {
+    Denial("this run only plans (--permission-mode plan) and changes nothing".to_owned())
 }
 
 /// A path as a rule would name it, without telling more of the machine than the call did.

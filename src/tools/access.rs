@@ -24,6 +24,16 @@ pub enum Access<'a> {
     Fail,
 }
 
+impl Access<'_> {
+    /// The file or folder that is read or written.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Access::Read(path) | Access::Edit(path) | Access::Write(path) => Some(path),
+            Access::Nothing | Access::Run(_) | Access::Execute | Access::Fail => None,
+        }
+    }
+}
+
 /// Tools whose rules say the same kind of thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {

@@ -21,8 +21,9 @@ pub const SPEC: Spec = Spec {
 folder and returns both output streams in order, as a terminal would finally show them; when it fails, a last \
 line says how, such as `[exit code: 1]`. Each call is a new shell: `cd` and variables do not last, so join \
 steps with `&&`. There is no terminal and no input: pass flags such as `--yes`. Of output over 30000 bytes the \
-middle is left out: filter it, or send it to a file in $TMPDIR and read that in parts. A command over its \
-`timeout` is ended with all it started. Instead of `&`, set `run_in_background` for a server or a long job: \
+middle is left out: filter it, or send it to a file in $TMPDIR and Read that in parts. Most runs let commands \
+write only in the workspace and in $TMPDIR and reach no network; a failure that comes of it says so. A command \
+over its `timeout` is ended with all it started. Instead of `&`, set `run_in_background` for a server or a long job: \
 BashOutput shows its output, KillShell or the end of the run ends it. To read, edit or search files, prefer \
 the tools made for that.",
     schema: r#"{"type":"object","properties":{"command":{"type":"string","description":"The command line."},"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds; 120000 if not given, no limit in the background."},"description":{"type":"string","description":"What the command is for, in five to ten words."},"run_in_background":{"type":"boolean","description":"Return at once with the shell's id."}},"required":["command"]}"#,

@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn what_leads_out_of_the_folder_is_taken_off_the_pattern() {
-        let workspace = Workspace { root: "/".into() };
+        let workspace = Workspace { root: "/".into(), private: None };
         let cases = [
             ("*.rs", "/", "*.rs"),
             ("a/b/*.rs", "/", "a/b/*.rs"),

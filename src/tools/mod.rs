@@ -110,21 +110,41 @@ impl Outcome {
 pub struct Workspace {
     /// The absolute path of the current folder.
     pub root: PathBuf,
+    /// The private temporary folder of what tools run, once there is one. Paths call it `$TMPDIR`.
+    pub private: Option<PathBuf>,
+}
+
+/// How the private folder is written.
+const PRIVATE: &str = "$TMPDIR";
+
+/// What follows `$TMPDIR` in a path that leads into the private folder, and not out of it again.
+pub fn in_private_folder(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix(PRIVATE)?;
+    let is_whole = rest.is_empty() || rest.starts_with('/');
+    (is_whole && !rest.split('/').any(|part| part == "..")).then(|| rest.trim_start_matches('/'))
 }
 
 impl Workspace {
-    /// The file that a call's `path` names: absolute as given, relative to the workspace otherwise.
+    /// The file that a call's `path` names: absolute as given, in the private folder behind `$TMPDIR`,
+    /// relative to the workspace otherwise.
     pub fn resolve(&self, path: &str) -> PathBuf {
-        self.root.join(path)
+        match (&self.private, in_private_folder(path)) {
+            (Some(private), Some(rest)) => private.join(rest),
+            _ => self.root.join(path),
+        }
     }
 
     /// How a path is written in a result: relative to the workspace where it lies inside it, so that
     /// equal work gives equal bytes in any folder.
     pub fn display(&self, path: &Path) -> String {
-        match path.strip_prefix(&self.root) {
-            Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
-            Ok(inside) => inside.display().to_string(),
-            Err(_) => path.display().to_string(),
+        if let Ok(inside) = path.strip_prefix(&self.root) {
+            return if inside.as_os_str().is_empty() { ".".to_owned() } else { inside.display().to_string() };
+        }
+        let private = self.private.as_ref().and_then(|private| path.strip_prefix(private).ok());
+        match private {
+            Some(inside) if inside.as_os_str().is_empty() => PRIVATE.to_owned(),
+            Some(inside) => Path::new(PRIVATE).join(inside).display().to_string(),
+            None => path.display().to_string(),
         }
     }
 }
@@ -191,6 +211,26 @@ mod tests {
             let schema: Value = serde_json::from_str(spec.schema).unwrap();
             assert_eq!(schema["type"], "object", "{}", spec.name);
             check(&schema, spec.name);
+        }
+    }
+
+    #[test]
+    fn the_private_folder_has_one_name_in_every_run() {
+        let mut workspace = Workspace { root: "/w".into(), private: None };
+        assert_eq!(workspace.resolve("$TMPDIR/a"), Path::new("/w/$TMPDIR/a"));
+        workspace.private = Some("/tmp/cotter-0000007-0".into());
+        for (typed, path, shown) in [
+            ("$TMPDIR/a", "/tmp/cotter-0000007-0/a", "$TMPDIR/a"),
+            ("$TMPDIR//a/b", "/tmp/cotter-0000007-0/a/b", "$TMPDIR/a/b"),
+            ("$TMPDIR", "/tmp/cotter-0000007-0/", "$TMPDIR"),
+            ("$TMPDIR/../a", "/w/$TMPDIR/../a", "$TMPDIR/../a"),
+            ("$TMPDIRS/a", "/w/$TMPDIRS/a", "$TMPDIRS/a"),
+            ("a/$TMPDIR/b", "/w/a/$TMPDIR/b", "a/$TMPDIR/b"),
+            ("/tmp/a", "/tmp/a", "/tmp/a"),
+            (".", "/w/.", "."),
+        ] {
+            assert_eq!(workspace.resolve(typed), Path::new(path), "{typed}");
+            assert_eq!(workspace.display(&workspace.resolve(typed)), shown, "{typed}");
         }
     }
 

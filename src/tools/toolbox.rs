@@ -16,7 +16,7 @@ use super::program::Program;
 use super::rates::Fetched;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, bash, belongs_to_worker, command,
-    execute, schema, slips,
+    execute, in_private_folder, schema, slips,
 };
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
@@ -75,7 +75,7 @@ impl Toolbox {
         let path =
             setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         let shell = command::shell(path.unwrap_or_default());
-        let workspace = Workspace { root: setup.workspace.clone() };
+        let workspace = Workspace { root: setup.workspace.clone(), private: None };
         Toolbox {
             offered,
             executables: Vec::new(),
@@ -129,7 +129,7 @@ impl Toolbox {
 
     fn ask_for_description(&mut self, found: &Found) -> Result<String, Error> {
         let request = program_request(&found.file, DESCRIPTION_LIMIT, &Value::Null);
-        let outcome = self.ask_worker("--schema", &request, DESCRIPTION_LIMIT + GRACE)?;
+        let outcome = self.ask_worker("--schema", request, DESCRIPTION_LIMIT + GRACE)?;
         match outcome.is_error {
             false => Ok(outcome.text),
             true => Err(Error::Usage(format!(
@@ -164,7 +164,7 @@ impl Toolbox {
             let limit = executable.timeout + GRACE;
             let request = program_request(&executable.file, executable.timeout, &Value::Object(arguments));
             let (file, name) = (executable.file.clone(), executable.spec.name);
-            let mut outcome = self.ask_worker(name, &request, limit)?;
+            let mut outcome = self.ask_worker(name, request, limit)?;
             // Where a program lies is no business of the model's.
             outcome.text = replace_folder(&outcome.text, &file, name);
             self.add_hint(name, &Arguments::new(), &mut outcome);
@@ -220,9 +220,11 @@ impl Toolbox {
     /// The arguments of a call, if the rules let it run.
     fn permitted(&mut self, call: &Call, input: Arguments) -> Result<Arguments, String> {
         let access = access::of(&call.name, &input);
-        let Err(denial) = self.permissions.judge(&call.name, &access, &self.workspace.root) else {
-            return Ok(input);
+        let judged = match access.path().filter(|path| in_private_folder(path).is_some()) {
+            Some(path) => self.permissions.judge_private(&call.name, &access, &self.workspace.resolve(path)),
+            None => self.permissions.judge(&call.name, &access, &self.workspace.root),
         };
+        let Err(denial) = judged else { return Ok(input) };
         let (tool, call_id, text) = (call.name.clone(), call.id.clone(), denial.for_model());
         self.denied.push(Denied { tool, call_id, input, denial });
         Err(text)
@@ -243,7 +245,7 @@ impl Toolbox {
         let request = json!({
             "name": name, "arguments": arguments, "shell": shell.to_string_lossy(), "shells": self.shells,
         });
-        let mut outcome = self.ask_worker(name, &request.to_string(), time_limit(name, arguments))?;
+        let mut outcome = self.ask_worker(name, request, time_limit(name, arguments))?;
         if name == "Bash" && !outcome.is_error && bash::runs_in_background(arguments) {
             self.shells += 1;
         }
@@ -256,9 +258,12 @@ impl Toolbox {
     /// # Errors
     ///
     /// Tools cannot be contained here, and nothing has run.
-    fn ask_worker(&mut self, name: &str, request: &str, limit: Duration) -> Result<Outcome, Error> {
+    fn ask_worker(&mut self, name: &str, mut request: Value, limit: Duration) -> Result<Outcome, Error> {
         let answered = match self.worker() {
-            Ok(worker) => worker.call(request, limit),
+            Ok(worker) => {
+                request["private"] = json!(worker.temp_folder().to_string_lossy());
+                worker.call(&request.to_string(), limit)
+            }
             Err(Unstarted::Uncontained(missing)) => return Err(Error::uncontained(&missing)),
             Err(Unstarted::Failed(reason)) => Err(reason),
         };
@@ -312,7 +317,9 @@ impl Toolbox {
     fn worker(&mut self) -> Result<&mut Worker, Unstarted> {
         if self.worker.is_none() {
             self.git.get_or_insert_with(|| Snapshot::take(&self.workspace.root));
-            self.worker = Some(Worker::start(&self.setup)?);
+            let worker = Worker::start(&self.setup)?;
+            self.workspace.private = Some(worker.temp_folder().to_owned());
+            self.worker = Some(worker);
         }
         Ok(self.worker.as_mut().expect("it was started above"))
     }
@@ -330,10 +337,9 @@ impl Toolbox {
 
 /// A request to run a program: with these arguments, or where there are none to describe itself. The path is told
 /// as bytes, because it need not be text.
-fn program_request(file: &Path, timeout: Duration, arguments: &Value) -> String {
+fn program_request(file: &Path, timeout: Duration, arguments: &Value) -> Value {
     let milliseconds = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
     json!({"program": file.as_os_str().as_bytes(), "timeout_ms": milliseconds, "arguments": arguments})
-        .to_string()
 }
 
 /// The images of an answer that can be sent; the text gets a line for each that cannot.
@@ -397,7 +403,7 @@ pub fn serve(request: &str, background: &mut Background) -> String {
             let nothing = Arguments::new();
             background.count_from(request["shells"].as_u64().unwrap_or(0));
             let mut surroundings = Surroundings {
-                workspace: &Workspace { root },
+                workspace: &Workspace { root, private: request["private"].as_str().map(PathBuf::from) },
                 may_read: &|_| false,
                 now: jiff::Timestamp::UNIX_EPOCH,
                 shell: Path::new(request["shell"].as_str().unwrap_or_default()),

@@ -390,7 +390,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn workspace(&self) -> Workspace {
-            Workspace { root: self.path.clone() }
+            Workspace { root: self.path.clone(), private: None }
         }
 
         pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {

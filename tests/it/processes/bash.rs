@@ -332,3 +332,36 @@ fn arguments_of_the_wrong_kind_are_refused_with_the_schema() {
     );
     outcome.code(0).equal((refused, is_error), (true, true));
 }
+
+/// The name of the private folder in results led nowhere when a call gave it back.
+#[test]
+fn the_private_folder_is_reached_by_its_name_in_results() {
+    let call = |tool: &str, input: Value| json!({"name": tool, "input": input});
+    let calls = [
+        bash("seq 3 >\"$TMPDIR/out\"; ln -s ../../etc \"$TMPDIR/up\"; echo \"$TMPDIR/out\""),
+        call("Read", json!({"file_path": "$TMPDIR/out", "offset": 2})),
+        call("Grep", json!({"pattern": "3", "path": "$TMPDIR", "output_mode": "content"})),
+        call("Write", json!({"file_path": "$TMPDIR/more/in", "content": "four\n"})),
+        call("Edit", json!({"file_path": "$TMPDIR/more/in", "old_string": "four", "new_string": "five"})),
+        bash("cat \"$TMPDIR/more/in\""),
+        call("Read", json!({"file_path": "$TMPDIR/none"})),
+        call("Write", json!({"file_path": "$TMPDIR/../none", "content": "x"})),
+    ];
+    for args in [&[][..], &["--sandbox", "read-only"], &["--allowedTools", "Bash"]] {
+        let outcome = Run::start(story("private folder", &calls).args(args)).finish();
+        let told = results(&outcome);
+        let expected = [
+            ok("$TMPDIR/out"),
+            ok("2\n3\n"),
+            ok("$TMPDIR/out:3:3\n"),
+            ok("created $TMPDIR/more/in (5 bytes)"),
+            ok("edited $TMPDIR/more/in (1 replacement at line 1)"),
+            ok("five"),
+            failed("there is no file $TMPDIR/none, and no name like it in $TMPDIR"),
+        ];
+        outcome.code(0).equal(&told[..7], &expected[..]);
+        // What leads out again is a name in the workspace like any other.
+        let is_refused = !args.is_empty();
+        outcome.equal(told[7].1, is_refused);
+    }
+}
