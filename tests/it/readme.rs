@@ -49,6 +49,22 @@ fn manual_rows(heading: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// What may run that no rule is about, a column for each kind of tool that the mode has a say in.
+fn permissions() -> String {
+    let mut table = String::new();
+    for (mode, text) in manual_rows("PERMISSIONS") {
+        let columns: Vec<_> =
+            text.split("; ").skip(1).map(|column| column.split_once(": ").unwrap()).collect();
+        if table.is_empty() {
+            let heads: String = columns.iter().map(|(head, _)| format!(" {head} |")).collect();
+            table = format!("| mode |{heads}\n|---|{}\n", "---|".repeat(columns.len()));
+        }
+        let cells: String = columns.iter().map(|(_, cell)| format!(" {cell} |")).collect();
+        table.push_str(&format!("| {mode} |{cells}\n"));
+    }
+    table
+}
+
 #[test]
 fn the_lists_in_readme_are_what_the_program_says() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
@@ -65,7 +81,7 @@ fn the_lists_in_readme_are_what_the_program_says() {
     expected = with_block(&expected, "<!-- environment -->", &table("variable", variables.collect()));
     expected = with_block(&expected, "<!-- exit codes -->", &table("code", manual_rows("EXIT STATUS")));
     let tools = cotter(&["--list-tools"]);
-    assert_eq!(tools.lines().count(), 7, "README lists every tool there is");
+    assert_eq!(tools.lines().count(), 11, "README lists every tool there is");
     let tools = tools.lines().map(|line| {
         let tool: Value = serde_json::from_str(line).unwrap();
         let schema = &tool["input_schema"];
@@ -80,6 +96,7 @@ fn the_lists_in_readme_are_what_the_program_says() {
         (format!("`{}`", tool["name"].as_str().unwrap()), arguments.join(", "))
     });
     expected = with_block(&expected, "<!-- tools -->", &table("tool", tools.collect()));
+    expected = with_block(&expected, "<!-- permissions -->", &permissions());
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &expected).unwrap();
     } else {
@@ -94,7 +111,9 @@ fn every_flag_that_readme_mentions_exists() {
     let words = readme.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
     let flags: Vec<&str> = words.filter(|word| word.starts_with("--") && word.len() > 3).collect();
     assert!(flags.len() > 50, "README speaks of flags: {flags:?}");
-    for flag in flags {
+    // Those of git and of browsers.
+    const OF_OTHERS: [&str; 2] = ["--git-common-dir", "--no-sandbox"];
+    for flag in flags.into_iter().filter(|flag| !OF_OTHERS.contains(flag)) {
         assert!(help.contains(flag), "README mentions {flag}, which --help does not");
     }
 }
