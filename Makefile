@@ -25,6 +25,7 @@ check:
 bench:
 	$(CARGO) build --release --locked
 	python3 bench/bench.py "$(abspath $(BINARY))"
+	python3 bench/containment.py "$(abspath $(BINARY))"
 
 # Records the fixtures anew from a server that speaks both APIs: make record SERVER=http://127.0.0.1:8080
 record:

@@ -1,7 +1,7 @@
 // The bench's API: answers Chat Completions requests as fast as one core can, one connection at a time.
 //
-// POST /turns/N/... asks for N calls of Read, one a reply, then gives a text: how many results the request
-// holds decides, so no state is kept. With a folder as its argument each body is kept there.
+// POST /turns/N/... asks for N calls of Read, one a reply, then gives a text; /shell/N/... for calls of Bash.
+// How many results the request holds decides, so no state is kept. With a folder as its argument each body is kept there.
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -39,7 +39,9 @@ static void serve(int client, const char *folder) {
     size_t length = field && field < head ? strtoul(field + 15, 0, 10) : 0;
     while (filled < start + length)
       if (!fill(client)) return;
-    char *path = strstr(buffer, "/turns/");
+    char *path = strstr(buffer, "/turns/"), *shell = strstr(buffer, "/shell/");
+    int is_shell = shell && shell < head;
+    if (is_shell) path = shell;
     int turns = path ? atoi(path + 7) : 0;
     char saved = buffer[start + length];
     buffer[start + length] = 0;
@@ -55,9 +57,10 @@ static void serve(int client, const char *folder) {
     int size = results < turns
       ? snprintf(body, sizeof body,
           "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"index\":0,"
-          "\"id\":\"call_%d\",\"type\":\"function\",\"function\":{\"name\":\"Read\",\"arguments\":\"{\\\"file_path\\\": "
-          "\\\"apple.py\\\"}\"}}]},\"finish_reason\":null}]}\n\n"
-          "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n", results)
+          "\"id\":\"call_%d\",\"type\":\"function\",\"function\":{\"name\":\"%s\",\"arguments\":\"{\\\"%s\\\"}\"}}]},"
+          "\"finish_reason\":null}]}\n\n"
+          "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n",
+          results, is_shell ? "Bash" : "Read", is_shell ? "command\\\": \\\"true" : "file_path\\\": \\\"apple.py")
       : snprintf(body, sizeof body,
           "data: {\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"done\"},\"finish_reason\":null}]}\n\n"
           "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n");

@@ -13,7 +13,7 @@ use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper,
 
 use super::containment::{self, Orders, Signals};
 use super::process::{self, Kept, SUPERVISOR};
-use super::{Setup, syscalls};
+use super::{Setup, syscalls, temp_folder};
 use crate::error::Error;
 use crate::output;
 
@@ -30,10 +30,11 @@ pub fn run(setup: &Setup, command: &[OsString]) -> Result<ExitCode, Error> {
     // Should the supervisor be killed, what ran below it comes to cotter instead of init.
     set_child_subreaper(Some(getpid()))
         .map_err(|error| Error::Internal(format!("cannot become the reaper of the command: {error}")))?;
+    let temp_folder = temp_folder::new_path(&setup.temp_parent);
     let child = process::start_again(SUPERVISOR)
         .map_err(Error::Internal)?
         .arg(getpid().to_string())
-        .arg(&setup.temp_parent)
+        .arg(&temp_folder)
         .args(setup.policy.arguments())
         .args(command)
         .env_clear()
@@ -42,6 +43,8 @@ pub fn run(setup: &Setup, command: &[OsString]) -> Result<ExitCode, Error> {
         .map_err(|error| Error::Internal(format!("cannot start a process for the command: {error}")))?;
     let status = end_of(Pid::from_child(&child));
     process::end_descendants(&Kept::nothing(), |_, _| {});
+    // The supervisor removes its folder unless it was killed.
+    temp_folder::remove(&temp_folder);
     let status = status.map_err(|error| {
         Error::Internal(format!("how the command ended is not known: {error} (is SIGCHLD ignored here?)"))
     })?;

@@ -6,10 +6,8 @@
 //! what it starts with it; cotter itself never is.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
@@ -37,6 +35,7 @@ pub mod rules;
 mod supervisor;
 mod suspects;
 mod syscalls;
+mod temp_folder;
 mod worker;
 pub mod writable;
 
@@ -48,6 +47,8 @@ pub use process::{COMMAND, LAUNCH, SUPERVISOR, TRIAL, WORKER};
 pub use supervisor::supervisor;
 pub use worker::worker;
 
+/// The start-up line of a worker that waits for requests.
+const READY: &str = "ready";
 /// The first word of the start-up line that says why tools cannot be contained.
 const UNCONTAINED: &str = "uncontained";
 /// The reason where the time is over.
@@ -112,15 +113,10 @@ impl Worker {
         set_child_subreaper(Some(getpid())).map_err(|error| {
             Unstarted::Failed(format!("cannot become the reaper of tool processes: {error}"))
         })?;
-        // The real path: what a tool prints of the folder it is in must be known again.
-        let temp_parent = fs::canonicalize(&setup.temp_parent).unwrap_or_else(|_| setup.temp_parent.clone());
-        let running = Running::start(setup, &temp_parent).map_err(Unstarted::Failed)?;
-        let mut worker = Worker { temp_folder: PathBuf::new(), running: Some(running) };
-        let deadline = Instant::now() + START;
-        let name = worker.announced("temporary folder", deadline)?;
-        // The name comes from the supervisor, before anything hostile runs.
-        worker.temp_folder = temp_parent.join(name);
-        worker.announced("ready", deadline)?;
+        let temp_folder = temp_folder::new_path(&setup.temp_parent);
+        let running = Running::start(setup, &temp_folder).map_err(Unstarted::Failed)?;
+        let mut worker = Worker { temp_folder, running: Some(running) };
+        worker.wait_until_ready()?;
         Ok(worker)
     }
 
@@ -140,13 +136,12 @@ impl Worker {
         &self.temp_folder
     }
 
-    /// The rest of the next start-up line, which begins with `word`.
-    fn announced(&mut self, word: &str, deadline: Instant) -> Result<String, Unstarted> {
+    fn wait_until_ready(&mut self) -> Result<(), Unstarted> {
         let line = match &mut self.running {
-            Some(running) => running.line(deadline),
+            Some(running) => running.line(Instant::now() + START),
             None => Err("is gone"),
         };
-        line.map_err(|reason| Unstarted::Failed(self.gone(reason))).and_then(|line| announced(&line, word))
+        line.map_err(|reason| Unstarted::Failed(self.gone(reason))).and_then(|line| announced(&line))
     }
 
     /// Ends everything and says what happened.
@@ -159,9 +154,7 @@ impl Worker {
         let Some(running) = self.running.take() else { return };
         running.end();
         // The supervisor removes its folder unless it was killed.
-        if self.temp_folder.exists() {
-            remove_folder(&self.temp_folder);
-        }
+        temp_folder::remove(&self.temp_folder);
     }
 }
 
@@ -172,10 +165,10 @@ impl Drop for Worker {
 }
 
 impl Running {
-    fn start(setup: &Setup, temp_parent: &Path) -> Result<Running, String> {
+    fn start(setup: &Setup, temp_folder: &Path) -> Result<Running, String> {
         let mut child = process::start_again(SUPERVISOR)?
             .arg(getpid().to_string())
-            .arg(temp_parent)
+            .arg(temp_folder)
             .args(setup.policy.arguments())
             .env_clear()
             .envs(setup.environment.iter().map(|(name, value)| (name, value)))
@@ -309,32 +302,12 @@ impl Running {
     }
 }
 
-/// The rest of a start-up line that begins with `word`; any other says why there is no worker.
-fn announced(line: &str, word: &str) -> Result<String, Unstarted> {
-    match (line.strip_prefix(word), line.strip_prefix(UNCONTAINED)) {
-        (Some(rest), _) => Ok(rest.trim_start().to_owned()),
-        (None, Some(reason)) => Err(Unstarted::Uncontained(reason.trim_start().to_owned())),
-        (None, None) => Err(Unstarted::Failed(line.to_owned())),
-    }
-}
-
-/// Removes a folder and all that is in it. Called when nothing that could write to it runs any more.
-fn remove_folder(folder: &Path) {
-    if fs::remove_dir_all(folder).is_err() {
-        // Some programs (Go's module cache) leave folders that even their owner may not change.
-        make_folders_writable(folder);
-        // What remains now cannot be helped, and nobody is left to tell: stderr is closed here.
-        let _ = fs::remove_dir_all(folder);
-    }
-}
-
-fn make_folders_writable(folder: &Path) {
-    let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_folders_writable(&entry.path());
-        }
+/// What the start-up line says: that the worker is ready, or why there is none.
+fn announced(line: &str) -> Result<(), Unstarted> {
+    match (line, line.strip_prefix(UNCONTAINED)) {
+        (READY, _) => Ok(()),
+        (_, Some(reason)) => Err(Unstarted::Uncontained(reason.trim_start().to_owned())),
+        (_, None) => Err(Unstarted::Failed(line.to_owned())),
     }
 }
 
@@ -394,10 +367,9 @@ mod tests {
 
     #[test]
     fn a_start_up_line_that_announces_nothing_is_the_reason_why_it_failed() {
-        assert_eq!(announced("temporary folder cotter-7-0", "temporary folder"), Ok("cotter-7-0".to_owned()));
-        assert_eq!(announced("ready", "ready"), Ok(String::new()));
-        assert_eq!(announced("cannot x", "ready"), Err(Unstarted::Failed("cannot x".to_owned())));
+        assert_eq!(announced("ready"), Ok(()));
+        assert_eq!(announced("cannot x"), Err(Unstarted::Failed("cannot x".to_owned())));
         let uncontained = Err(Unstarted::Uncontained("no Landlock".to_owned()));
-        assert_eq!(announced("uncontained no Landlock", "ready"), uncontained);
+        assert_eq!(announced("uncontained no Landlock"), uncontained);
     }
 }

@@ -4,11 +4,9 @@
 //! It never reads a request and never runs a tool, so nothing that a tool does makes it busy.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
 use std::io::{self, Stdin, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -18,7 +16,7 @@ use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, kill_process, se
 use super::namespaces::Namespaces;
 use super::policy::{Mode, Policy};
 use super::process::{self, Kept, Watched};
-use super::remove_folder;
+use super::temp_folder;
 use crate::output;
 
 /// How often the worker is looked after, and orphans are reaped: these go to the worker, so there are
@@ -51,7 +49,7 @@ pub fn supervisor(arguments: &[OsString]) -> ExitCode {
 /// What the supervisor is told.
 struct Orders {
     cotter: Watched,
-    temp_parent: PathBuf,
+    temp_folder: PathBuf,
     policy: Policy,
     /// What runs below in place of the worker; empty for the worker.
     command: Vec<OsString>,
@@ -59,7 +57,7 @@ struct Orders {
 
 impl Orders {
     fn read(arguments: &[OsString]) -> Option<Orders> {
-        let [number, temp_parent, rest @ ..] = arguments else { return None };
+        let [number, temp_folder, rest @ ..] = arguments else { return None };
         let pid = number.to_str().and_then(process::process_number)?;
         if getppid() != Some(pid) {
             return None;
@@ -67,7 +65,7 @@ impl Orders {
         let (policy, command) = Policy::read(rest)?;
         Some(Orders {
             cotter: Watched::new(pid),
-            temp_parent: PathBuf::from(temp_parent),
+            temp_folder: PathBuf::from(temp_folder),
             policy,
             command: command.to_vec(),
         })
@@ -100,14 +98,10 @@ fn supervise(orders: &Orders) -> Result<Option<WaitStatus>, String> {
             Namespaces::enter(&orders.policy)
         }
     };
-    let temp_folder = make_temp_folder(&orders.temp_parent)?;
-    if orders.command.is_empty() {
-        let name = temp_folder.file_name().unwrap_or_default().to_string_lossy();
-        announce(&format!("temporary folder {name}"));
-    }
-    let status = start(orders, &temp_folder, namespaces).map(|below| watch(orders, &below));
+    temp_folder::make(&orders.temp_folder)?;
+    let status = start(orders, namespaces).map(|below| watch(orders, &below));
     process::end_descendants(&Kept::nothing(), |_, _| {});
-    remove_folder(&temp_folder);
+    temp_folder::remove(&orders.temp_folder);
     status
 }
 
@@ -137,38 +131,18 @@ fn watch(orders: &Orders, below: &Watched) -> Option<WaitStatus> {
     status
 }
 
-fn start(orders: &Orders, temp_folder: &Path, namespaces: Namespaces) -> Result<Watched, String> {
+fn start(orders: &Orders, namespaces: Namespaces) -> Result<Watched, String> {
     let role = if orders.command.is_empty() { process::WORKER } else { process::COMMAND };
     let child = process::start_again(role)?
         .arg(getpid().to_string())
-        .arg(temp_folder)
+        .arg(&orders.temp_folder)
         .arg(namespaces.argument())
         .args(orders.policy.arguments())
         .args(&orders.command)
-        .env("TMPDIR", temp_folder)
+        .env("TMPDIR", &orders.temp_folder)
         .spawn()
         .map_err(|error| format!("cannot start a process for tools: {error}"))?;
     Ok(Watched::new(Pid::from_child(&child)))
-}
-
-/// Makes a folder that only its owner can enter. The number has a fixed width, so that outputs that
-/// hold the path are cut at the same place in every run.
-fn make_temp_folder(temp_parent: &Path) -> Result<PathBuf, String> {
-    let own = getpid().as_raw_nonzero();
-    for attempt in 0..1000 {
-        let folder = temp_parent.join(format!("cotter-{own:07}-{attempt}"));
-        match DirBuilder::new().mode(0o700).create(&folder) {
-            Ok(()) => return Ok(folder),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => {
-                let parent = temp_parent.display();
-                return Err(format!(
-                    "cannot make a temporary folder in '{parent}': {error}; set TMPDIR to a folder that can be written"
-                ));
-            }
-        }
-    }
-    Err(format!("cannot make a temporary folder in '{}': remove old cotter-* folders", temp_parent.display()))
 }
 
 /// Writes a start-up line to cotter. If cotter is gone there is nobody to tell.
@@ -176,34 +150,4 @@ fn announce(text: &str) {
     let mut answers = io::stdout().lock();
     let _ = writeln!(answers, "{text}");
     let _ = answers.flush();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn a_temporary_folder_is_new_and_private_and_its_parent_is_named_when_it_fails() {
-        let parent = std::env::temp_dir().join(format!("cotter-supervisor-test-{}", getpid()));
-        let error = make_temp_folder(&parent).unwrap_err();
-        assert_eq!(
-            error,
-            format!(
-                "cannot make a temporary folder in '{}': No such file or directory (os error 2); set TMPDIR to a folder that can be written",
-                parent.display()
-            )
-        );
-        std::fs::create_dir(&parent).unwrap();
-        let first = make_temp_folder(&parent).unwrap();
-        let second = make_temp_folder(&parent).unwrap();
-        assert_ne!(first, second);
-        assert_eq!(std::fs::metadata(&first).unwrap().permissions().mode() & 0o777, 0o700);
-        // A folder without permissions inside does not keep it from being removed.
-        let locked = first.join("locked/inner");
-        std::fs::create_dir_all(&locked).unwrap();
-        std::fs::set_permissions(first.join("locked"), std::fs::Permissions::from_mode(0o000)).unwrap();
-        remove_folder(&parent);
-        assert!(!parent.exists());
-    }
 }

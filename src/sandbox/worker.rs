@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use rustix::process::{getpid, set_child_subreaper};
 
 use super::containment::{self, Orders, Signals};
-use super::{UNCONTAINED, process};
+use super::{READY, UNCONTAINED, process};
 use crate::tools::background::Background;
 
 /// How often the processes that earlier calls left running are attended to, if there are any.
@@ -61,7 +61,7 @@ fn take_pipes() -> io::Result<Pipes> {
 
 fn serve(mut pipes: Pipes, signals: Signals, execute: fn(&str, &mut Background) -> String) -> io::Result<()> {
     let mut background = Background::new(signals);
-    pipes.answers.write_all(b"ready\n")?;
+    pipes.answers.write_all(format!("{READY}\n").as_bytes())?;
     while let Some(request) = next_request(&mut pipes.requests, &mut background)? {
         let (number, request) = request.split_once(' ').unwrap_or_default();
         let answer = execute(request, &mut background);

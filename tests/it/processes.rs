@@ -6,8 +6,10 @@
 
 mod bash;
 mod ends;
+mod kills;
 mod programs;
 mod shells;
+mod terminal;
 mod worker;
 
 use std::fs;

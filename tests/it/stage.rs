@@ -390,6 +390,11 @@ impl Terminal {
         self.side.try_clone().unwrap().into()
     }
 
+    /// How it treats what is typed and shown (raw, without echo …), as text.
+    pub fn modes(&self) -> String {
+        format!("{:?}", rustix::termios::tcgetattr(&self.side).unwrap())
+    }
+
     /// Waits until this text is shown.
     #[track_caller]
     pub fn wait_for(&self, text: &str) {

@@ -106,6 +106,12 @@ fn folders_are_told_by_their_real_paths() {
     assert!(ran.stderr.starts_with("cotter: the current folder is the home folder"), "{}", ran.report());
     let mut command = stage.command(&[&["sandbox", "--add-dir", "../link"], &write[1..]].concat());
     run_to_end(command.env("HOME", &link)).code(0).stdout("written\n");
+    let script = "cd /; echo x >\"$TMPDIR/a\" && echo \"${TMPDIR%/*}\"";
+    let real = format!("{}/work\n", stage.root().display());
+    for parent in [link.to_str().unwrap(), "../link", "."] {
+        let mut command = stage.command(&["sandbox", "--", "sh", "-c", script]);
+        run_to_end(command.env("TMPDIR", parent)).code(0).stdout(&real);
+    }
 }
 
 #[test]

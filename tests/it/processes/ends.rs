@@ -11,7 +11,7 @@ use crate::story::can_end;
 
 /// What is hard to end: processes whose parents are gone, that have sessions of their own, or that
 /// ignore signals. There are seven of them, and the last keeps the call from returning.
-const HARD_TO_END: &str = r#"
+pub const HARD_TO_END: &str = r#"
     (sleep 1000 & sleep 1000 &)
     setsid sh -c 'trap "" TERM HUP INT; (sleep 1000 &); sleep 1000' &
     setsid setsid sleep 1000 &
@@ -36,7 +36,7 @@ pub fn one_chain() -> MutexGuard<'static, ()> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Victim {
+pub enum Victim {
     Cotter,
     Supervisor,
     Worker,
@@ -78,7 +78,7 @@ fn kill_once(victims: &[Victim], round: u64) -> Duration {
     outcome.equal(self::beats(&outcome.folder), beats);
     if goes_on {
         outcome.code(0).stdout(DONE).equal(results(&outcome).len(), 1);
-        did_not_finish(&outcome, &results(&outcome)[0]);
+        did_not_finish(&outcome, "Bash", &results(&outcome)[0]);
     } else {
         outcome.stdout("").equal(outcome.signal, Some(9));
     }
@@ -92,24 +92,20 @@ fn process(victim: Victim, run: &Run) -> Pid {
             run.supervisor();
             run.cotter()
         }
-        Supervisor => {
-            // Before that, its folder may be there and cotter not know of it.
-            run.worker();
-            run.supervisor()
-        }
+        Supervisor => run.supervisor(),
         Worker => run.worker(),
     }
 }
 
 /// The model is told that its call came to nothing because of what happened here.
 #[track_caller]
-fn did_not_finish(outcome: &Outcome, (text, is_error): &Told) {
-    let whole = text.starts_with("Bash did not finish: the process that runs tools ")
+pub fn did_not_finish(outcome: &Outcome, tool: &str, (text, is_error): &Told) {
+    let whole = text.starts_with(&format!("{tool} did not finish: the process that runs tools "))
         && text.ends_with("; everything it had started has been ended");
     outcome.equal((text, whole, *is_error), (text, true, true));
 }
 
-fn sleeping(mark: &Mark) -> usize {
+pub fn sleeping(mark: &Mark) -> usize {
     mark.processes().iter().filter(|(_, line)| line == "sleep 1000").count()
 }
 
@@ -119,26 +115,31 @@ fn beats(folder: &Path) -> u64 {
 
 /// Waits until no process but cotter is left, nor a private folder, and returns how long that took.
 fn wait_until_nothing_is_left(run: &Run) -> Duration {
+    wait_until_only(run.cotter(), &run.mark, run.running.folder())
+}
+
+/// The same for any process in this workspace.
+pub fn wait_until_only(cotter: Pid, mark: &Mark, workspace: &Path) -> Duration {
     let begin = Instant::now();
     let (mut last_seen, mut looks_without, mut beats_before) = (begin, 0, 0);
     // One look can miss a process in the middle of `exec`, or a chain that is faster than the look.
     while looks_without < 5 {
-        let mut left = run.mark.processes();
-        left.retain(|(pid, _)| *pid != run.cotter());
-        let beats = beats(run.running.folder());
-        if left.is_empty() && beats == beats_before && run.temp_folders().is_empty() {
+        let mut left = mark.processes();
+        left.retain(|(pid, _)| *pid != cotter);
+        let (beats, folders) = (beats(workspace), temp_folders(workspace));
+        if left.is_empty() && beats == beats_before && folders.is_empty() {
             looks_without += 1;
         } else {
             (last_seen, looks_without, beats_before) = (Instant::now(), 0, beats);
         }
-        assert!(begin.elapsed() < LIMIT, "still there: {left:#?} and {:?}", run.temp_folders());
+        assert!(begin.elapsed() < LIMIT, "still there: {left:#?} and {folders:?}");
         thread::sleep(Duration::from_millis(1));
     }
     last_seen - begin
 }
 
 /// A small generator: the same moments are tested in each run.
-fn random(seed: u64) -> u64 {
+pub fn random(seed: u64) -> u64 {
     let mut state = seed.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     state = (state ^ (state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     state ^ (state >> 31)
@@ -165,17 +166,6 @@ fn nothing_is_left_when_the_worker_is_killed_and_the_run_goes_on() {
 fn nothing_is_left_when_the_worker_is_killed_together_with_another() {
     kill_at_many_moments(&[Worker, Supervisor], ROUNDS);
     kill_at_many_moments(&[Cotter, Worker], ROUNDS);
-}
-
-#[test]
-#[ignore = "takes minutes: the tests above with 200 kills each, telling the longest times"]
-#[expect(clippy::print_stderr, reason = "the times are what somebody runs this for")]
-fn nothing_is_left_after_many_kills() {
-    let all: [&[Victim]; 5] = [&[Cotter], &[Supervisor], &[Worker], &[Worker, Supervisor], &[Cotter, Worker]];
-    for victims in all {
-        let longest = kill_at_many_moments(victims, 200);
-        eprintln!("{victims:?}: 200 kills, at most {longest:?} until nothing was left");
-    }
 }
 
 #[test]
