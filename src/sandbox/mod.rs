@@ -44,7 +44,7 @@ pub use command::launch;
 pub use containment::{Signals, is_offered};
 pub use namespaces::trial;
 pub use policy::Policy;
-pub use process::{COMMAND, LAUNCH, SUPERVISOR, TRIAL, WORKER};
+pub use process::{COMMAND, LAUNCH, Program, SUPERVISOR, TRIAL, WORKER};
 pub use supervisor::supervisor;
 pub use worker::worker;
 
@@ -107,14 +107,14 @@ impl Worker {
     /// cotter must have no other children: when the worker is gone, all of them are ended.
     ///
     /// Errors: why no process could be started. Nothing has run then.
-    pub fn start(setup: &Setup) -> Result<Worker, Unstarted> {
+    pub fn start(setup: &Setup, program: &Program) -> Result<Worker, Unstarted> {
         // Should the supervisor be killed, what ran below it comes to cotter instead of init.
         set_child_subreaper(Some(getpid())).map_err(|error| {
             Unstarted::Failed(format!("cannot become the reaper of tool processes: {error}"))
         })?;
         // The real path: what a tool prints of the folder it is in must be known again.
         let temp_parent = fs::canonicalize(&setup.temp_parent).unwrap_or_else(|_| setup.temp_parent.clone());
-        let running = Running::start(setup, &temp_parent).map_err(Unstarted::Failed)?;
+        let running = Running::start(setup, program, &temp_parent).map_err(Unstarted::Failed)?;
         let mut worker = Worker { temp_folder: PathBuf::new(), running: Some(running) };
         let deadline = Instant::now() + START;
         let name = worker.announced("temporary folder", deadline)?;
@@ -172,8 +172,9 @@ impl Drop for Worker {
 }
 
 impl Running {
-    fn start(setup: &Setup, temp_parent: &Path) -> Result<Running, String> {
-        let mut child = process::start_again(SUPERVISOR)?
+    fn start(setup: &Setup, program: &Program, temp_parent: &Path) -> Result<Running, String> {
+        let mut child = program
+            .start_again(SUPERVISOR)?
             .arg(getpid().to_string())
             .arg(temp_parent)
             .args(setup.policy.arguments())
