@@ -1,11 +1,14 @@
 //! Where tools may write, by Landlock: below the given folders and to five devices that keep nothing.
 //!
-//! Reading and executing are not restricted. Making a device, and commands to one, are never granted: a
-//! root that made a block device in the workspace would overwrite the disk. What is handled is a hard
-//! requirement; what this kernel's Landlock cannot judge is told, so that the system calls are refused.
+//! Files may be read and executed everywhere, but of the devices only those five are opened at all: whoever
+//! reads a terminal reads what the user types there, and some devices take commands from a reader. Making a
+//! device, and commands to one, are never granted: a root that made a block device in the workspace would
+//! overwrite the disk. What is handled is a hard requirement; what this kernel's Landlock cannot judge is told,
+//! so that the system calls are refused.
 
+use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr, RulesetCreatedAttr,
@@ -13,7 +16,11 @@ use landlock::{
 };
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 
-/// The devices that may be written to, with their numbers: a file of that name could be anything.
+/// Where devices lie, and which folder there holds files.
+const DEVICE_FOLDER: &str = "/dev";
+const FILES_AMONG_DEVICES: &str = "/dev/shm";
+
+/// The devices that may be read and written, with their numbers: a file of that name could be anything.
 const DEVICES: [(&str, u32, u32); 5] = [
     ("/dev/null", 1, 3),
     ("/dev/zero", 1, 5),
@@ -38,7 +45,7 @@ impl Landlock {
             "the kernel offers no Landlock (it needs Linux 5.13 or later with `landlock` in /sys/kernel/security/lsm)"
                 .to_owned()
         };
-        let least = AccessFs::from_write(ABI::V1);
+        let least = AccessFs::from_write(ABI::V1) | AccessFs::ReadFile;
         // Creating a ruleset shows that a filter around cotter allows the calls too.
         ruleset(least, BitFlags::EMPTY).and_then(Ruleset::create).map_err(missing)?;
         let later = [AccessFs::Refer, AccessFs::Truncate, AccessFs::IoctlDev, AccessFs::ResolveUnix];
@@ -64,7 +71,7 @@ impl Landlock {
         self.access.contains(AccessFs::ResolveUnix)
     }
 
-    /// From now on this process and all that it starts write only below these folders.
+    /// From now on this process and all that it starts write only below these folders, and read no device.
     ///
     /// Errors: why that cannot be enforced, or which folder is not what it was.
     pub fn restrict(self, folders: &[&Path]) -> Result<(), String> {
@@ -76,7 +83,10 @@ impl Landlock {
                 .map_err(|error| format!("cannot let tools write in '{}': {error}", folder.display()))?;
             rules = rules.add_rule(PathBeneath::new(opened, self.access & !never)).map_err(refused)?;
         }
-        let to_device = self.access & (AccessFs::WriteFile | AccessFs::Truncate);
+        for folder in readable_folders().iter().filter_map(|folder| open(folder).ok()) {
+            rules = rules.add_rule(PathBeneath::new(folder, AccessFs::ReadFile)).map_err(refused)?;
+        }
+        let to_device = self.access & (AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate);
         for device in DEVICES.iter().filter_map(open_device) {
             rules = rules.add_rule(PathBeneath::new(device, to_device)).map_err(refused)?;
         }
@@ -86,6 +96,21 @@ impl Landlock {
             _ => Err("Landlock is not enforced by this kernel".to_owned()),
         }
     }
+}
+
+/// What lies in the root folder, without the devices: Landlock lets in and cannot leave out. What comes to lie
+/// in the root folder later is not read.
+fn readable_folders() -> Vec<PathBuf> {
+    let mut folders = vec![PathBuf::from(FILES_AMONG_DEVICES)];
+    match fs::read_dir("/") {
+        Ok(entries) => {
+            let paths = entries.flatten().map(|entry| entry.path());
+            folders.extend(paths.filter(|path| path != Path::new(DEVICE_FOLDER)));
+        }
+        // Some systems do not list it. Without anything to read no program would start.
+        Err(_) => folders.push(PathBuf::from("/")),
+    }
+    folders
 }
 
 fn ruleset(

@@ -43,7 +43,7 @@ pub use command::launch;
 pub use containment::{Signals, is_offered};
 pub use namespaces::trial;
 pub use policy::Policy;
-pub use process::{COMMAND, LAUNCH, SUPERVISOR, TRIAL, WORKER};
+pub use process::{COMMAND, LAUNCH, Program, SUPERVISOR, TRIAL, WORKER};
 pub use supervisor::supervisor;
 pub use worker::worker;
 
@@ -108,13 +108,13 @@ impl Worker {
     /// cotter must have no other children: when the worker is gone, all of them are ended.
     ///
     /// Errors: why no process could be started. Nothing has run then.
-    pub fn start(setup: &Setup) -> Result<Worker, Unstarted> {
+    pub fn start(setup: &Setup, program: &Program) -> Result<Worker, Unstarted> {
         // Should the supervisor be killed, what ran below it comes to cotter instead of init.
         set_child_subreaper(Some(getpid())).map_err(|error| {
             Unstarted::Failed(format!("cannot become the reaper of tool processes: {error}"))
         })?;
         let temp_folder = temp_folder::new_path(&setup.temp_parent);
-        let running = Running::start(setup, &temp_folder).map_err(Unstarted::Failed)?;
+        let running = Running::start(setup, program, &temp_folder).map_err(Unstarted::Failed)?;
         let mut worker = Worker { temp_folder, running: Some(running) };
         worker.wait_until_ready()?;
         Ok(worker)
@@ -165,8 +165,9 @@ impl Drop for Worker {
 }
 
 impl Running {
-    fn start(setup: &Setup, temp_folder: &Path) -> Result<Running, String> {
-        let mut child = process::start_again(SUPERVISOR)?
+    fn start(setup: &Setup, program: &Program, temp_folder: &Path) -> Result<Running, String> {
+        let mut child = program
+            .start_again(SUPERVISOR)?
             .arg(getpid().to_string())
             .arg(temp_folder)
             .args(setup.policy.arguments())

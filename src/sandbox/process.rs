@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -45,23 +46,65 @@ const LAST_PROCESS: i32 = 4_194_304;
 ///
 /// Errors: where the program lies cannot be found out.
 pub fn start_again(role: &str) -> Result<Command, String> {
-    let mut command = Command::new(own_program()?);
-    command.arg0(role);
-    Ok(command)
+    Program::own()?.start_again(role)
 }
 
-/// The path that starts this program: the kernel's link to it, which holds even after the file was
-/// replaced, or without /proc the path by which it was started.
-fn own_program() -> Result<PathBuf, String> {
-    let link = Path::new("/proc/self/exe");
-    if link.exists() {
-        return Ok(link.to_owned());
+/// This program's own file, as it was before any tool ran.
+#[derive(Debug)]
+pub struct Program {
+    path: PathBuf,
+    /// Where only a path leads to the file, what tells it from another one: a tool may write where it lies, and
+    /// what took its place would be started outside of all containment. The time is that of the last change of
+    /// anything, which nobody can set back.
+    known_by: Option<KnownBy>,
+}
+
+/// Device, number, and time of the last change.
+type KnownBy = (u64, u64, (i64, i64));
+
+impl Program {
+    /// The kernel's link to the program, which holds even after the file was replaced, or without /proc the path
+    /// by which it was started.
+    ///
+    /// Errors: where the program lies cannot be found out.
+    pub fn own() -> Result<Program, String> {
+        let link = Path::new("/proc/self/exe");
+        if kernel_makes_proc() && link.exists() {
+            return Ok(Program { path: link.to_owned(), known_by: None });
+        }
+        if !kernel_tells_how_it_was_started() {
+            return Err("cannot find the program's own file: mount /proc".to_owned());
+        }
+        let started = Path::new(std::ffi::OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()));
+        let not_found = |error| format!("cannot find the program's own file: {error}");
+        let path = std::path::absolute(started).map_err(not_found)?;
+        let known_by = Some(known_by(&path).map_err(not_found)?);
+        Ok(Program { path, known_by })
     }
-    if !kernel_tells_how_it_was_started() {
-        return Err("cannot find the program's own file: mount /proc".to_owned());
+
+    /// The command that starts it once more under the name `role`.
+    ///
+    /// Errors: another file has taken its place.
+    pub fn start_again(&self, role: &str) -> Result<Command, String> {
+        if self.known_by.is_some() && self.known_by != known_by(&self.path).ok() {
+            return Err("another file has taken the place of the program's own: mount /proc, or keep the \
+                        program where tools do not write"
+                .to_owned());
+        }
+        let mut command = Command::new(&self.path);
+        command.arg0(role);
+        Ok(command)
     }
-    let started = Path::new(std::ffi::OsStr::from_bytes(rustix::param::linux_execfn().to_bytes()));
-    std::path::absolute(started).map_err(|error| format!("cannot find the program's own file: {error}"))
+}
+
+/// Whether /proc is the kernel's. Where it is not mounted and a tool may write in the root folder, anything
+/// could lie there.
+fn kernel_makes_proc() -> bool {
+    rustix::fs::statfs("/proc").is_ok_and(|data| data.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+fn known_by(path: &Path) -> io::Result<KnownBy> {
+    fs::metadata(path).map(|data| (data.dev(), data.ino(), (data.ctime(), data.ctime_nsec())))
 }
 
 /// Whether `linux_execfn` can be asked without /proc, which Linux 6.4 brought: before, it panics.
@@ -406,7 +449,8 @@ enum Tree {
 impl Tree {
     fn new() -> Tree {
         let own = process::getpid();
-        if fs::read_link("/proc/self").ok() != Some(PathBuf::from(own.to_string())) {
+        let is_ours = || fs::read_link("/proc/self").ok() == Some(PathBuf::from(own.to_string()));
+        if !kernel_makes_proc() || !is_ours() {
             Tree::Unknown
         } else if Path::new(&format!("/proc/self/task/{own}/children")).exists() {
             Tree::Listed
@@ -471,6 +515,22 @@ mod tests {
         assert_eq!(parent_in_stat(stat), Pid::from_raw(17));
         assert_eq!(parent_in_stat(b"4242 (name"), None);
         assert_eq!(parent_in_stat(b"2 (kthreadd) S 0 0 0"), None);
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_program_is_not_started() {
+        let folder = std::env::temp_dir().join(format!("cotter-program-test-{own}", own = process::getpid()));
+        fs::create_dir(&folder).unwrap();
+        let path = folder.join("program");
+        fs::write(&path, "").unwrap();
+        let program = Program { path: path.clone(), known_by: known_by(&path).ok() };
+        assert_eq!(program.start_again("role").unwrap().get_program(), path);
+        fs::write(folder.join("other"), "").unwrap();
+        fs::rename(folder.join("other"), &path).unwrap();
+        let error = program.start_again("role").unwrap_err();
+        assert!(error.starts_with("another file has taken the place"), "{error}");
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(program.start_again("role").is_err());
     }
 
     #[test]

@@ -136,7 +136,8 @@ fn refused(elsewhere: Elsewhere) -> Calls {
     if !elsewhere.ipc {
         calls.extend(SHARED_OBJECTS.iter().map(|call| (*call, Vec::new())));
     }
-    calls.insert(libc::SYS_ioctl, TYPING.map(|command| all(vec![equals(1, command)])).to_vec());
+    let typing = TYPING.map(|command| all(vec![equals(1, command)]));
+    calls.insert(libc::SYS_ioctl, typing.into_iter().chain(subvolumes()).collect());
     // A new user namespace gives back every capability inside it, and with it what of the kernel only root
     // reaches. A browser's own sandbox needs it and must be switched off, as in most containers.
     let new_user = all(vec![equals_under(0, libc::CLONE_NEWUSER, libc::CLONE_NEWUSER)]);
@@ -149,6 +150,19 @@ fn refused(elsewhere: Elsewhere) -> Calls {
         calls.extend(truncation());
     }
     calls
+}
+
+/// Some file systems make, copy and remove whole folders by a command to the folder above, which may be open
+/// for reading alone. Landlock judges the calls that do so by path, not these commands.
+fn subvolumes() -> impl Iterator<Item = SeccompRule> {
+    /// The parts of a command that name the file system and what is done; the size of its argument is above.
+    const COMMAND: i32 = 0xFFFF;
+    const OF_BTRFS: [i32; 6] = [0x9401, 0x940E, 0x940F, 0x9417, 0x9418, 0x943F];
+    const OF_BCACHEFS: [i32; 2] = [0xBC10, 0xBC11];
+    /// It makes a file that shares its data with another one.
+    const OF_OCFS2: [i32; 1] = [0x6F04];
+    let commands = OF_BTRFS.into_iter().chain(OF_BCACHEFS).chain(OF_OCFS2);
+    commands.map(|command| all(vec![equals_under(1, COMMAND, command)]))
 }
 
 /// Sockets of other families (VSOCK, packet, Bluetooth) belong to no network namespace.
@@ -389,6 +403,11 @@ mod tests {
                     ("typing, with a number above", libc::SYS_ioctl, &[0, 0x5412 | ABOVE], libc::EPERM),
                     ("typing on a console", libc::SYS_ioctl, &[0, 0x541C], libc::EPERM),
                     ("another ioctl", libc::SYS_ioctl, &[0, 0x5413], 0),
+                    ("subvolume of btrfs", libc::SYS_ioctl, &[3, 0x5000_940E], libc::EPERM),
+                    ("snapshot of btrfs", libc::SYS_ioctl, &[3, 0x5000_9417], libc::EPERM),
+                    ("subvolume removed", libc::SYS_ioctl, &[3, 0x5000_940F], libc::EPERM),
+                    ("subvolume of bcachefs", libc::SYS_ioctl, &[3, 0x4020_BC10], libc::EPERM),
+                    ("copy that shares data", libc::SYS_ioctl, &[3, 0x4004_9409], 0),
                     ("user namespace", libc::SYS_unshare, &[0x1000_0000], libc::EPERM),
                     ("it among others", libc::SYS_unshare, &[0x7000_0000], libc::EPERM),
                     ("no namespace", libc::SYS_unshare, &[0x400], 0),

@@ -37,7 +37,9 @@ pub fn make(folder: &Path) -> Result<(), String> {
 
 /// Removes the folder and all that is in it. Called when nothing that could write to it runs any more.
 pub fn remove(folder: &Path) {
-    if folder.exists() && fs::remove_dir_all(folder).is_err() {
+    // A tool that may write in the folder above can put a link to another one in its place.
+    let is_folder = fs::symlink_metadata(folder).is_ok_and(|data| data.is_dir());
+    if fs::remove_dir_all(folder).is_err() && is_folder {
         // Some programs (Go's module cache) leave folders that even their owner may not change.
         make_folders_writable(folder);
         // What remains now cannot be helped, and nobody is left to tell: stderr is closed here.

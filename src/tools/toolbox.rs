@@ -23,7 +23,7 @@ use crate::conversation::{Call, Image};
 use crate::error::Error;
 use crate::sandbox::git::Snapshot;
 use crate::sandbox::permissions::{Denial, Permissions};
-use crate::sandbox::{Setup, Unstarted, Worker, hints};
+use crate::sandbox::{Program as OwnProgram, Setup, Unstarted, Worker, hints};
 
 /// How long ending a command may take once its time is over.
 const GRACE: Duration = Duration::from_secs(30);
@@ -42,6 +42,8 @@ pub struct Toolbox {
     now: Option<jiff::Timestamp>,
     rates_url: String,
     worker: Option<Worker>,
+    /// The program that a worker is, as it was before the first tool did anything.
+    program: Option<OwnProgram>,
     /// How many shells have been started in the background, whichever worker had them.
     shells: u64,
     permissions: Permissions,
@@ -85,6 +87,7 @@ impl Toolbox {
             now,
             rates_url,
             worker: None,
+            program: None,
             shells: 0,
             permissions,
             denied: Vec::new(),
@@ -317,7 +320,11 @@ impl Toolbox {
     fn worker(&mut self) -> Result<&mut Worker, Unstarted> {
         if self.worker.is_none() {
             self.git.get_or_insert_with(|| Snapshot::take(&self.workspace.root));
-            let worker = Worker::start(&self.setup)?;
+            let program = match self.program.take() {
+                Some(program) => program,
+                None => OwnProgram::own().map_err(Unstarted::Failed)?,
+            };
+            let worker = Worker::start(&self.setup, self.program.insert(program))?;
             self.workspace.private = Some(worker.temp_folder().to_owned());
             self.worker = Some(worker);
         }

@@ -5,62 +5,101 @@
 
 mod attempts;
 mod command;
+mod environments;
 
 use std::fs;
 use std::io::Write;
 use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::process::geteuid;
+use rustix::process::{Pid, geteuid, test_kill_process};
+use rustix::pty::OpenptFlags;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use crate::processes::{DONE, UNCONTAINED, asking, bare, bash, done, failed, results, story};
 use crate::stage::says;
 use crate::story::{Outcome, Story};
-use attempts::{ATTEMPTS, Attempt, Class, Needs, PERMITTED};
+use attempts::{ATTEMPTS, Attempt, CLASSES, Class, Needs, PERMITTED};
+use environments::{Environment, RootFolder, give};
 
-/// What lies outside of every workspace: a file, sockets, a listener on the loopback, and a process.
+/// What lies outside of every workspace: a file, sockets, a listener on the loopback, a terminal and a process.
 struct Outside {
+    environment: Environment,
     folder: PathBuf,
+    root: Option<RootFolder>,
     tcp: TcpListener,
     victim: Child,
-    _sockets: (UnixListener, UnixDatagram),
+    terminal: OwnedFd,
+    _sockets: (UnixListener, UnixListener, UnixDatagram),
 }
 
 impl Outside {
     fn new() -> Outside {
+        Outside::of(Environment::AsTestsRun)
+    }
+
+    fn of(environment: Environment) -> Outside {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("cotter-outside-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let folder = fs::canonicalize(std::env::temp_dir()).unwrap().join(name);
+        let folder = fs::canonicalize(std::env::temp_dir()).unwrap().join(&name);
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("precious"), "precious\n").unwrap();
         fs::create_dir(folder.join("empty")).unwrap();
         let stream = UnixListener::bind(folder.join("stream")).unwrap();
+        let nowhere = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
         let datagrams = UnixDatagram::bind(folder.join("datagrams")).unwrap();
-        let mut sleep = Command::new("sleep");
-        let victim = sleep.arg("1000").env("VICTIMS_SECRET", "1").stdout(Stdio::null()).spawn().unwrap();
-        // A program that is started with a descriptor that a tool would be glad of.
+        // Where it lies, another user may have no way to.
+        let (program, link) = (env!("CARGO_BIN_EXE_cotter"), folder.join("cotter"));
+        fs::hard_link(program, &link).or_else(|_| fs::copy(program, &link).map(drop)).unwrap();
+        let terminal = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        rustix::pty::unlockpt(&terminal).unwrap();
+        let log = fs::File::create(folder.join("log")).unwrap();
+        let mut victim = Command::new("sleep");
+        victim.arg("1000").env("VICTIMS_SECRET", "1").stdout(log).current_dir(&folder);
+        if let Some(user) = environment.user() {
+            victim.uid(user).gid(user);
+            let side = rustix::pty::ptsname(&terminal, Vec::new()).unwrap();
+            std::os::unix::fs::chown(side.to_str().unwrap(), Some(user), None).unwrap();
+        }
+        let root = (environment == Environment::RootFolder).then(|| RootFolder::new(&folder).unwrap());
         let start = folder.join("start");
-        let program = env!("CARGO_BIN_EXE_cotter");
-        let script = format!("#!/bin/sh\nexec 7>>'{}/precious'\nexec '{program}' \"$@\"\n", folder.display());
-        fs::write(&start, script).unwrap();
+        fs::write(&start, environment.start(&folder, root.as_ref())).unwrap();
         fs::set_permissions(&start, fs::Permissions::from_mode(0o755)).unwrap();
-        let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-        Outside { folder, tcp, victim, _sockets: (stream, datagrams) }
+        if let Some(user) = environment.user() {
+            give(&folder, user);
+        }
+        let (victim, tcp) = (victim.spawn().unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        Outside { environment, folder, root, tcp, victim, terminal, _sockets: (stream, nowhere, datagrams) }
     }
 
     /// The story is told where all this is.
     fn known_to(&self, story: Story) -> Story {
+        let text = |name: &str| self.folder.join(name).to_str().unwrap().to_owned();
+        let terminal = rustix::pty::ptsname(&self.terminal, Vec::new()).unwrap();
+        let story = match self.environment.user() {
+            Some(user) => story.prepared(move |work| give(work.parent().unwrap(), user)),
+            None => story,
+        };
+        // The tests' own folders may be closed to another user.
+        let story = match self.environment.has_less() {
+            true => story.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"),
+            false => story,
+        };
         story
             .program(&self.folder.join("start"))
             .env("OUTSIDE", self.folder.to_str().unwrap())
             .env("PORT", &self.tcp.local_addr().unwrap().port().to_string())
+            .env("ABSTRACT", self.folder.file_name().unwrap().to_str().unwrap())
             .env("VICTIM", &self.victim.id().to_string())
+            .env("TERMINAL", terminal.to_str().unwrap())
+            .env("COTTER", &text("cotter"))
             .env("DEPLOY_TOKEN", "secret-of-mine")
     }
 
@@ -79,56 +118,138 @@ impl Drop for Outside {
     fn drop(&mut self) {
         let _ = self.victim.kill();
         let _ = self.victim.wait();
+        self.root = None;
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
 
+/// Whether the kernel gives whoever asks a namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NewNamespaces {
+    Allowed,
+    Forbidden,
+}
+
+/// A story whose model asks for these commands, one call each, at once.
+fn asked(name: &str, commands: &[&str], args: &[&str], outside: &Outside) -> Story {
+    let calls: Vec<_> = commands.iter().map(|command| bash(command)).collect();
+    outside.known_to(bare(name).reply(asking(1, &calls)).reply(done()).args(args))
+}
+
 /// Runs these commands, one call each, in one run.
 fn run(name: &str, commands: &[&str], args: &[&str], outside: &Outside) -> Outcome {
-    let calls: Vec<_> = commands.iter().map(|command| bash(command)).collect();
-    let story = bare(name).reply(asking(1, &calls)).reply(done()).args(args);
-    let outcome = outside.known_to(story).run();
+    let outcome = asked(name, commands, args, outside).run();
     outcome.code(0).stdout(DONE);
     outcome
 }
 
 /// Those of a class that this user can make here.
-fn of_class(class: Class) -> Vec<&'static Attempt> {
+fn of_class(class: Class, environment: Environment) -> Vec<&'static Attempt> {
+    let is_root = geteuid().is_root() && environment.user().is_none();
     let possible = |attempt: &&Attempt| {
         let has_program = has_what_it_runs(attempt.name, attempt.command);
-        has_program && (attempt.needs != Needs::Root || geteuid().is_root())
+        has_program && (attempt.needs != Needs::Root || is_root)
     };
     ATTEMPTS.iter().filter(|attempt| attempt.class == class).filter(possible).collect()
 }
 
-/// Each attempt of the class succeeds uncontained, or is skipped where the kernel does not let anybody, and
-/// fails contained, in both modes; nothing outside has changed then.
+fn is_reached(text: &str) -> bool {
+    text.lines().any(|line| line == "reached")
+}
+
+/// Those of the class that succeed uncontained. Another one shows nothing: it is skipped where the kernel, or
+/// the environment, does not let anybody.
 #[track_caller]
-fn is_closed(class: Class) {
-    let attempts = of_class(class);
+fn possible(class: Class, environment: Environment) -> Vec<&'static Attempt> {
+    let attempts = of_class(class, environment);
     let commands: Vec<&str> = attempts.iter().map(|attempt| attempt.command).collect();
-    let outcome = run("uncontained", &commands, &UNCONTAINED, &Outside::new());
+    let outcome = run("uncontained", &commands, &UNCONTAINED, &Outside::of(environment));
     let mut possible = Vec::new();
     for (attempt, (text, _)) in attempts.iter().zip(results(&outcome)) {
-        match (text.lines().any(|line| line == "reached"), attempt.needs) {
+        match (is_reached(&text), attempt.needs) {
             (true, _) => possible.push(*attempt),
+            (false, _) if environment.has_less() => {}
             (false, Needs::Kernel) => {
                 skip(attempt.name, "this kernel or container does not let anybody do it")
             }
             (false, _) => panic!("{}: it fails uncontained, so it shows nothing: {text}", attempt.name),
         }
     }
-    let commands: Vec<&str> = possible.iter().map(|attempt| attempt.command).collect();
-    for mode in ["workspace-write", "read-only"] {
-        let mut outside = Outside::new();
-        let before = outside.state();
-        let outcome = run("contained", &commands, &["--sandbox", mode], &outside);
-        for (attempt, (text, _)) in possible.iter().zip(results(&outcome)) {
-            let is_reached = text.contains("reached") || text.contains("secret-of-mine");
-            assert!(!is_reached, "{} succeeds in mode {mode}: {text}\n{}", attempt.name, outcome.report());
+    possible
+}
+
+/// The attempts fail with these arguments, and nothing outside has changed then.
+#[track_caller]
+fn all_fail(attempts: &[&Attempt], args: &[&str], environment: Environment, namespaces: NewNamespaces) {
+    let commands: Vec<&str> = attempts.iter().map(|attempt| attempt.command).collect();
+    let mut outside = Outside::of(environment);
+    let before = outside.state();
+    let outcome = match namespaces {
+        NewNamespaces::Allowed => run("contained", &commands, args, &outside),
+        NewNamespaces::Forbidden => {
+            let outcome = without(libc::SYS_unshare, asked("no namespaces", &commands, args, &outside));
+            outcome.code(0).stdout(DONE);
+            outcome
         }
-        assert_eq!(outside.state(), before, "{mode}");
+    };
+    for (attempt, (text, _)) in attempts.iter().zip(results(&outcome)) {
+        let is_reached = text.contains("reached") || text.contains("secret-of-mine");
+        assert!(!is_reached, "{} succeeds with {args:?}: {text}\n{}", attempt.name, outcome.report());
+        let words = attempt.by.words();
+        let is_silent = words.is_empty() || text.starts_with("[exit code");
+        let is_told = is_silent || words.iter().any(|word| text.contains(word));
+        assert!(
+            is_told || environment.has_less(),
+            "{} is not stopped by {:?}: {text}",
+            attempt.name,
+            attempt.by
+        );
     }
+    assert_eq!(outside.state(), before, "{args:?}");
+}
+
+/// Each attempt of the class succeeds uncontained, or is skipped where the kernel does not let anybody, and
+/// fails contained, in both modes.
+#[track_caller]
+fn is_closed(class: Class) {
+    let attempts = possible(class, Environment::AsTestsRun);
+    for mode in ["workspace-write", "read-only"] {
+        all_fail(&attempts, &["--sandbox", mode], Environment::AsTestsRun, NewNamespaces::Allowed);
+    }
+}
+
+/// The same for all classes in an environment, also where the kernel gives no namespaces; and where it offers no
+/// Landlock, nothing runs.
+#[track_caller]
+fn all_is_closed(environment: Environment) {
+    if let Err(reason) = environment.is_offered() {
+        return skip_test(&format!("attempts_{}", environment.name()), &reason);
+    }
+    let mut count = 0;
+    for class in CLASSES {
+        let attempts = possible(class, environment);
+        for namespaces in [NewNamespaces::Allowed, NewNamespaces::Forbidden] {
+            all_fail(&attempts, &[], environment, namespaces);
+        }
+        count += attempts.len();
+    }
+    println!(
+        "{}: {count} of {} attempts succeed uncontained, none contained",
+        environment.name(),
+        ATTEMPTS.len()
+    );
+    assert!(count > 25, "only {count} attempts show anything");
+    nothing_runs_without_landlock(environment);
+}
+
+#[track_caller]
+fn nothing_runs_without_landlock(environment: Environment) {
+    let mut outside = Outside::of(environment);
+    let before = outside.state();
+    let story = outside.known_to(bare("no Landlock").files(&[("a", "")]));
+    let outcome = without(libc::SYS_landlock_create_ruleset, story);
+    outcome.code(10).stdout("").stderr_has("the kernel offers no Landlock").request_count(0);
+    assert_eq!(outside.state(), before);
 }
 
 /// Whether Python is there for a command that needs it.
@@ -144,7 +265,11 @@ fn has_what_it_runs(name: &str, command: &str) -> bool {
 
 /// Past the capture of a test's output, since `.ci/run` counts these.
 fn skip(name: &str, reason: &str) {
-    let line = format!("SKIPPED attempt_{name}: {reason}\n");
+    skip_test(&format!("attempt_{name}"), reason);
+}
+
+fn skip_test(name: &str, reason: &str) {
+    let line = format!("SKIPPED {name}: {reason}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
@@ -189,6 +314,56 @@ fn no_descriptor_is_inherited() {
 }
 
 #[test]
+fn names_of_what_lies_outside_stay() {
+    is_closed(Class::Metadata);
+}
+
+#[test]
+fn procfs_and_the_like_lead_nowhere() {
+    is_closed(Class::Procfs);
+}
+
+#[test]
+fn no_terminal_is_read_or_written() {
+    is_closed(Class::Terminal);
+}
+
+#[test]
+fn nothing_is_left_that_starts_later() {
+    is_closed(Class::Persistence);
+}
+
+#[test]
+fn whoever_runs_the_tests_is_contained() {
+    all_is_closed(Environment::AsTestsRun);
+}
+
+#[test]
+fn root_without_administration_is_contained() {
+    all_is_closed(Environment::RootWithoutAdministration);
+}
+
+#[test]
+fn an_ordinary_user_is_contained() {
+    all_is_closed(Environment::OrdinaryUser);
+}
+
+#[test]
+fn in_a_root_folder_with_programs_alone_tools_are_contained() {
+    all_is_closed(Environment::RootFolder);
+}
+
+/// Prints the table of classes, attempts, and what stops each, for those who ask with `--nocapture`.
+#[test]
+fn each_class_has_attempts_and_each_says_what_stops_it() {
+    for class in CLASSES {
+        let of_class: Vec<_> = ATTEMPTS.iter().filter(|attempt| attempt.class == class).collect();
+        assert!(of_class.len() > 1, "{class:?}");
+        of_class.iter().for_each(|attempt| println!("| {class:?} | {} | {:?} |", attempt.name, attempt.by));
+    }
+}
+
+#[test]
 fn names_of_attempts_are_unique() {
     let mut names: Vec<&str> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
     names.sort_unstable();
@@ -219,6 +394,130 @@ fn write_and_edit_are_contained_too_and_name_the_flag() {
     assert!(!outcome.folder.join(path).exists());
     let outcome = story("write added", &[write]).args(&["--add-dir", "../home"]).run();
     outcome.code(0).file(path, "x");
+}
+
+/// What leads out of the workspace leads the tools that write nowhere, and a program of the user's neither.
+#[test]
+fn write_edit_and_programs_reach_nothing_outside() {
+    let call = |name: &str, input: serde_json::Value| serde_json::json!({"name": name, "input": input});
+    let told = |args: &[&str]| {
+        let mut outside = Outside::new();
+        let before = outside.state();
+        let folder = outside.folder.to_str().unwrap().to_owned();
+        let new = [
+            format!("{folder}/new1"),
+            format!("/proc/self/root{folder}/new2"),
+            "folder/new3".to_owned(),
+            "../home/new4".to_owned(),
+            "file".to_owned(),
+        ];
+        let mut calls: Vec<_> = new
+            .iter()
+            .map(|path| call("Write", serde_json::json!({"file_path": path, "content": "reached"})))
+            .collect();
+        let edit = serde_json::json!({
+            "file_path": format!("{folder}/start"), "old_string": "exec", "new_string": "reached",
+        });
+        calls.push(call("Edit", edit));
+        calls.push(call("reach", serde_json::json!({})));
+        let script = "#!/bin/sh\ncat >/dev/null\necho x >\"$OUTSIDE/new5\" && echo reached\n";
+        let target = folder.clone();
+        let story = bare("tools").reply(asking(1, &calls)).reply(done()).executable("reach", script);
+        let schema = r#"{"name": "reach", "description": "Reaches.", "input_schema": {"type": "object", "properties": {}}}"#;
+        let story = story.file("reach.json", schema).args(&["--tool", "reach"]).args(args);
+        let story = outside.known_to(story).prepared(move |work| {
+            std::os::unix::fs::symlink(&target, work.join("folder")).unwrap();
+            std::os::unix::fs::symlink(format!("{target}/precious"), work.join("file")).unwrap();
+        });
+        let outcome = story.run();
+        outcome.code(0).stdout(DONE);
+        let is_unchanged = outside.state() == before && !outcome.folder.join("../home/new4").exists();
+        (results(&outcome).iter().map(|(_, is_error)| *is_error).collect::<Vec<_>>(), is_unchanged)
+    };
+    let uncontained = told(&UNCONTAINED);
+    assert_eq!(
+        (uncontained.0.iter().filter(|failed| **failed).count(), uncontained.1),
+        (0, false),
+        "{uncontained:?}"
+    );
+    for args in [&[][..], &["--sandbox", "read-only"]] {
+        assert_eq!(told(args), (vec![true; 7], true), "{args:?}");
+    }
+}
+
+/// Between the look at a path and the writing to it, the path leads elsewhere.
+#[test]
+fn a_link_that_is_swapped_while_write_runs_leads_nowhere() {
+    let mut outside = Outside::new();
+    let before = outside.state();
+    let swap = "while :; do ln -sfn \"$OUTSIDE\" swapped; ln -sfn inside swapped; : >swapping; done";
+    let swap = serde_json::json!({"name": "Bash", "input": {"command": swap, "run_in_background": true}});
+    let write = |number: usize| {
+        let path = format!("swapped/new{}", number % 4);
+        serde_json::json!({"name": "Write", "input": {"file_path": path, "content": "x"}})
+    };
+    let begun = bash("until test -e swapping; do :; done");
+    let calls: Vec<_> = [swap, begun].into_iter().chain((0..200).map(write)).collect();
+    let story = bare("swapped").reply(asking(1, &calls)).reply(done());
+    let outcome = outside
+        .known_to(story)
+        .prepared(|work| {
+            fs::create_dir(work.join("inside")).unwrap();
+            std::os::unix::fs::symlink("inside", work.join("swapped")).unwrap();
+        })
+        .run();
+    outcome.code(0).stdout(DONE);
+    let failed = results(&outcome).iter().filter(|(_, is_error)| *is_error).count();
+    assert!((1..200).contains(&failed), "{failed} of 200 met the link to the outside\n{}", outcome.report());
+    assert_eq!(outside.state(), before);
+}
+
+/// Processes that do all they can to stay, and what they would start with.
+#[test]
+fn no_process_of_a_tool_is_there_after_the_run() {
+    let commands = [
+        "setsid sh -c 'trap \"\" HUP TERM INT; echo $$ >>pids; sleep 1000' >/dev/null 2>&1 & sleep 0.1",
+        "(setsid sh -c '(setsid sh -c \"echo \\$\\$ >>pids; exec sleep 1000\") & exit' &) >/dev/null 2>&1; sleep 0.1",
+        "nohup sh -c 'echo $$ >>pids; exec sleep 1000' >/dev/null 2>&1 & disown; until test $(wc -l <pids) -eq 3; do :; done",
+    ];
+    for args in [&[][..], &UNCONTAINED] {
+        let outcome = run("stays", &commands, args, &Outside::new());
+        let pids = fs::read_to_string(outcome.folder.join("pids")).unwrap();
+        let numbers: Vec<i32> = pids.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(numbers.len(), 3, "{}", outcome.report());
+        for number in numbers {
+            let pid = Pid::from_raw(number).unwrap();
+            assert_eq!(test_kill_process(pid), Err(rustix::io::Errno::SRCH), "{args:?}");
+        }
+    }
+}
+
+/// Without /proc the program starts itself by its path, and a tool that may write there puts another in its place,
+/// or makes a /proc of its own that leads to it; then it ends the worker.
+#[test]
+fn a_program_that_a_tool_puts_in_the_place_of_cotter_is_not_started() {
+    let test = "a_program_that_a_tool_puts_in_the_place_of_cotter_is_not_started";
+    if let Err(reason) = Environment::RootFolder.is_offered() {
+        return skip_test(test, &reason);
+    }
+    let evil = "printf '#!/bin/sh\necho x >\"%s/new\"\n' \"$OUTSIDE\" >evil; chmod +x evil";
+    for place in ["mv -f evil \"$COTTER\"", "mkdir -p /proc/self && mv evil /proc/self/exe"] {
+        let mut outside = Outside::of(Environment::RootFolder);
+        let hidden = outside.folder.join("root");
+        let program = hidden.join("cotter");
+        fs::copy(env!("CARGO_BIN_EXE_cotter"), &program).unwrap();
+        let start = fs::read_to_string(outside.folder.join("start")).unwrap();
+        let by_path = format!("'{}/cotter' -C", outside.folder.display());
+        assert!(start.contains(&by_path), "{start}");
+        fs::write(outside.folder.join("start"), start.replace(&by_path, "/cotter -C")).unwrap();
+        let before = outside.state();
+        let commands = [format!("{evil}; {place} && echo placed; kill -KILL $PPID"), "echo again".to_owned()];
+        let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+        let story = asked("replaced", &commands, &["--add-dir", "/"], &outside).env("COTTER", "/cotter");
+        let outcome = story.run();
+        outcome.code(0);
+        assert_eq!(outside.state(), before, "{place}\n{}", outcome.report());
+    }
 }
 
 #[test]
