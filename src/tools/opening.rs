@@ -104,7 +104,7 @@ pub fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> Stri
     let is_shown = || names.first.iter().any(|shown| shown.trim_end_matches('/') == wanted);
     if wanted.contains('\u{fffd}') && is_shown() {
         return format!(
-            "the name of {name} holds bytes that are not UTF-8, which file_path cannot give; if you can run a \
+            "the name of {name} holds bytes that are not UTF-8, which a call cannot give; if you can run a \
              command, rename it there, with * in place of those bytes"
         );
     }
@@ -234,7 +234,7 @@ mod tests {
         }
         let latin = OsString::from_vec(b"caf\xe9".to_vec());
         fs::write(folder.path.join(&latin), "x").unwrap();
-        let text = "the name of caf\u{fffd} holds bytes that are not UTF-8, which file_path cannot give; if you \
+        let text = "the name of caf\u{fffd} holds bytes that are not UTF-8, which a call cannot give; if you \
                     can run a command, rename it there, with * in place of those bytes";
         assert_eq!(read(&folder, "caf\u{fffd}"), Outcome::error(text));
         let text = "there is no file cafe; the nearest names in . are: caf\u{fffd}";

@@ -1,4 +1,4 @@
-//! The matrix of the file tools: what each of them does with each kind of thing that a path can lead to.
+//! The matrix of the tools: what each of them does with each kind of thing that a path can lead to.
 //!
 //! One test is one condition, and in it each tool has a cell: the exact text that the model reads, and all that
 //! lies in the tool's own folder afterwards. A condition that this machine or user cannot have is skipped by name.
@@ -124,13 +124,17 @@ struct Cell {
     after: Option<Things>,
 }
 
-/// The tool is asked for `it` in its folder, and leaves the folder as it was.
+/// The tool is asked for `it` in its folder, and leaves the folder as it was. Grep looks in the file, Glob for
+/// its name, and Bash prints it or says that it cannot.
 fn cell(tool: &'static str, told: Told) -> Cell {
     let path = format!("{tool}/it");
     let arguments = match tool {
         "Read" => json!({"file_path": path}),
         "Write" => json!({"file_path": path, "content": "new\n"}),
         "Edit" => json!({"file_path": path, "old_string": "old", "new_string": "new"}),
+        "Glob" => json!({"pattern": "*", "path": tool}),
+        "Grep" => json!({"pattern": "old", "path": path, "output_mode": "content"}),
+        "Bash" => json!({"command": "cat Bash/it 2>/dev/null || echo refused"}),
         tool => panic!("what is {tool} asked for?"),
     };
     Cell { tool, arguments, told, after: None }
@@ -174,13 +178,14 @@ const AS_NOBODY: Launch = Launch {
 /// The tools' folders lie on a filesystem of 256 KiB. It is gone with the run, so what it holds is copied.
 const ON_A_SMALL_DISK: Launch = Launch {
     script: r#"
-        for tool in Write Edit; do
+        tools=$(echo *)
+        for tool in $tools; do
             mv "$tool" before && mkdir "$tool" && mount -t tmpfs -o size=256k none "$tool" || exit
             cp -a before/. "$tool" && rm -r before
         done
         run
         status=$?
-        mkdir after && cp -a Write Edit after
+        mkdir after && cp -a $tools after
         exit $status"#,
     after: "after",
 };
@@ -192,7 +197,7 @@ const WITH_SHORT_FILES: Launch =
 /// Each tool's file is a mount point of its own.
 const ON_MOUNTED_FILES: Launch = Launch {
     script: r#"
-        for tool in Read Write Edit; do
+        for tool in *; do
             mount --bind "$tool/it" "$tool/it" || exit
         done
         run"#,
@@ -202,7 +207,7 @@ const ON_MOUNTED_FILES: Launch = Launch {
 /// Each tool's folder lies on a filesystem of its own that is read-only.
 const READ_ONLY: Launch = Launch {
     script: r#"
-        for tool in Read Write Edit; do
+        for tool in *; do
             mount --bind "$tool" "$tool" && mount -o remount,ro,bind "$tool" || exit
         done
         run"#,
@@ -224,16 +229,22 @@ fn matrix_in(test: &str, launch: &Launch, before: &Things, prepare: impl Fn(&Pat
     }
     let told = tell(&stage, launch, cells);
     assert_eq!(told.len(), cells.len(), "{test}");
-    for (cell, told) in cells.iter().zip(&told) {
-        let arguments: String = cell.arguments.to_string().chars().take(200).collect();
-        assert_eq!(*told, cell.told, "{test}: {} {arguments}", cell.tool);
-    }
+    let differences = cells.iter().zip(&told).filter(|(cell, told)| cell.told != **told);
+    let differences: Vec<String> = differences.map(|(cell, told)| difference(cell, told)).collect();
+    assert!(differences.is_empty(), "{test}:\n{}", differences.join("\n"));
     for tool in folders {
         let folder = stage.path(launch.after).join(tool);
         fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
         let last = cells.iter().rfind(|cell| cell.tool == tool).unwrap();
         assert_eq!(found(&folder), *last.after.as_ref().unwrap_or(before), "{test}: {tool}");
     }
+}
+
+/// What a cell says and what the model was told, each as far as can be looked over.
+fn difference(cell: &Cell, told: &Told) -> String {
+    let start = |text: String| text.chars().take(500).collect::<String>();
+    let (arguments, expected) = (start(cell.arguments.to_string()), start(format!("{:?}", cell.told)));
+    format!("{} {arguments}\n  told     {}\n  expected {expected}", cell.tool, start(format!("{told:?}")))
 }
 
 #[track_caller]

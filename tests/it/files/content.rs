@@ -14,6 +14,10 @@ fn a_binary_file_is_not_read_but_written_and_edited_byte_for_byte() {
                     "Read/it is a binary file of 12 bytes (ELF program or library); only text and PNG, JPEG, GIF and WebP images can be read",
                 ),
             ),
+            cell("Glob", ok("Glob/it\n")),
+            cell("Grep", ok("Grep/it: binary file with a match\n")),
+            cell("Grep", ok("[no matches; hidden, ignored and binary files are only searched in a path that names them]")).with("path", "Grep"),
+            cell("Bash", ok("ELFold\u{fffd}")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell("Edit", ok("edited Edit/it (1 replacement at line 1)"))
                 .after(one(b"\x7fELF\x02\0\0new\0\xff")),
@@ -28,6 +32,9 @@ fn an_empty_file_is_said_to_be_empty_and_is_filled_by_write_alone() {
         &one(""),
         &[
             cell("Read", ok("(the file is empty)")),
+            cell("Glob", ok("Glob/it\n")),
+            cell("Grep", ok("[no matches]")),
+            cell("Bash", ok("(no output)")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell("Edit", failed("Edit/it is empty, so there is nothing to replace; use Write to fill it")),
         ],
@@ -44,6 +51,8 @@ fn of_a_huge_file_a_window_is_read_it_is_replaced_whole_and_not_edited() {
         &huge(&"old\n".repeat(2500)),
         &[
             cell("Read", ok(&read)).after(huge("")),
+            cell("Glob", ok("Glob/it\n")).after(huge("")),
+            cell("Grep", ok("Grep/it: binary file with a match\n")).with("head_limit", 2).after(huge("")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell(
                 "Edit",
@@ -63,6 +72,9 @@ fn crlf_is_shown_as_it_is_and_kept_by_edit() {
         &one("one\r\nold\r\n"),
         &[
             cell("Read", ok("one\r\nold\r\n")),
+            cell("Glob", ok("Glob/it\n")),
+            cell("Grep", ok("Grep/it:2:old\r\n")),
+            cell("Bash", ok("one\nold")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell("Edit", ok("edited Edit/it (1 replacement at line 1)"))
                 .with("old_string", "one\nold\n")
@@ -79,6 +91,8 @@ fn mixed_endings_and_a_missing_final_newline_are_kept_by_edit() {
         &one("one\nold\r\ntwo\rthree"),
         &[
             cell("Read", ok("one\nold\r\ntwo\rthree")),
+            cell("Grep", ok("Grep/it:2:old\r\n")),
+            cell("Bash", ok("one\nold\nthree")),
             cell("Write", ok("wrote Write/it (3 bytes)")).with("content", "new").after(one("new")),
             cell("Edit", ok("edited Edit/it (1 replacement at line 1)"))
                 .with("old_string", "one\nold\ntwo")
@@ -95,6 +109,8 @@ fn a_byte_order_mark_is_not_shown_and_kept_by_edit() {
         &one("\u{feff}old\n"),
         &[
             cell("Read", ok("old\n")),
+            cell("Grep", ok("Grep/it:1:old\n")).with("pattern", "^old"),
+            cell("Bash", ok("\u{feff}old")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell("Edit", ok("edited Edit/it (1 replacement at line 1)")).after(one("\u{feff}new\n")),
         ],
@@ -110,6 +126,8 @@ fn utf_16_is_decoded_by_read_and_refused_by_edit() {
             &one(bytes),
             &[
                 cell("Read", ok("old\n[decoded from UTF-16]")),
+                cell("Grep", ok("Grep/it:1:old\n")).with("pattern", "^old"),
+                cell("Bash", ok("\u{fffd}\u{fffd}old")),
                 cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
                 cell("Edit", failed(refused)),
             ],
@@ -127,6 +145,8 @@ fn bytes_that_are_not_utf_8_are_shown_as_replaced_and_kept_by_edit() {
                 "Read",
                 ok("caf\u{fffd} old\u{fffd}\n[bytes that are not UTF-8 text are shown as \u{fffd}]"),
             ),
+            cell("Grep", ok("Grep/it:1:caf\u{fffd} old\u{fffd}\n")),
+            cell("Bash", ok("caf\u{fffd} old\u{fffd}")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell(
                 "Edit",

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// A command that says which of two files can be written: the one that is there, and a new one.
+const WRITES: &str = "for name in it other; do
+(echo new >Bash/$name) 2>/dev/null && echo written || echo refused
+done";
+
 #[test]
 fn a_file_without_permission_is_refused_by_read_write_and_edit() {
     let test = "a_file_without_permission_is_refused_by_read_write_and_edit";
@@ -18,6 +23,10 @@ fn a_file_without_permission_is_refused_by_read_write_and_edit() {
         mode(0o000),
         &[
             cell("Read", failed("cannot read Read/it: Permission denied (os error 13)")),
+            cell("Glob", ok("Glob/it\n")),
+            cell("Grep", failed("cannot read Grep/it: Permission denied (os error 13)")),
+            cell("Grep", ok("[no matches; hidden, ignored and binary files are only searched in a path that names them; not searched: Grep/it (Permission denied (os error 13))]")).with("path", "Grep"),
+            cell("Bash", ok("refused")),
             cell("Write", failed("cannot write Write/it: Permission denied (os error 13)")),
             cell("Edit", failed("cannot read Edit/it: Permission denied (os error 13)")),
         ],
@@ -51,6 +60,9 @@ fn a_file_in_a_read_only_folder_is_rewritten_in_place_and_no_new_one_is_made() {
         close,
         &[
             cell("Read", ok("old\n")),
+            cell("Glob", ok("Glob/it\n")),
+            cell("Grep", ok("Grep/it:1:old\n")),
+            cell("Bash", ok("written\nrefused")).with("command", WRITES).after(one("new\n")),
             beside("Write", failed("cannot write Write/other: Permission denied (os error 13)")),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell("Edit", ok("edited Edit/it (1 replacement at line 1)")).after(one("new\n")),
@@ -89,6 +101,11 @@ fn a_mount_point_is_rewritten_in_place() {
         |_| {},
         &[
             cell("Read", ok("a long old text\n")),
+            cell("Glob", ok("Glob/it\n")),
+            cell("Grep", ok("Grep/it:1:a long old text\n")),
+            cell("Bash", ok("written\nwritten"))
+                .with("command", WRITES)
+                .after(holds([("it", file("new\n")), ("other", file("new\n"))])),
             cell("Write", ok("wrote Write/it (4 bytes)")).after(one("new\n")),
             cell("Edit", ok("edited Edit/it (1 replacement at line 1)")).after(one("a long new text\n")),
         ],
@@ -111,6 +128,9 @@ fn a_read_only_filesystem_is_read_and_nothing_else() {
             cell("Read", ok("old\n")),
             cell("Write", failed("cannot write Write/it: Read-only file system (os error 30)")),
             beside("Write", failed("cannot write Write/other: Read-only file system (os error 30)")),
+            cell("Glob", ok("Glob/it\n")),
+            cell("Grep", ok("Grep/it:1:old\n")),
+            cell("Bash", ok("refused\nrefused")).with("command", WRITES),
             cell("Edit", failed("cannot write Edit/it: Read-only file system (os error 30)")),
         ],
     );
