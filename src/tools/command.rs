@@ -62,7 +62,8 @@ pub fn shell(path_variable: &OsStr) -> Option<PathBuf> {
     })
 }
 
-fn is_executable(file: &Path) -> bool {
+/// Whether there is a file that can be run as far as its mode tells.
+pub fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }
 

@@ -84,6 +84,9 @@ pub fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> Stri
     if error.kind() != ErrorKind::NotFound {
         return cannot_read(&name, error);
     }
+    if path.starts_with(&workspace.root) && !workspace.root.exists() {
+        return format!("the current folder is gone: {error}");
+    }
     if let Ok(target) = fs::read_link(path) {
         let target = workspace.display(&target);
         return format!("{name} is a symbolic link to {target}, which does not exist");

@@ -4,7 +4,7 @@
 //! The program is a stranger. What is kept of its output is bounded, nothing is waited for beyond its time,
 //! and what is no result is told as text.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -20,6 +20,7 @@ use serde_json::Value;
 use super::background::Background;
 use super::command::{self, Ending};
 use super::executables::MAX_DESCRIPTION_BYTES;
+use super::opening::{self, Kind};
 use super::truncate::HeadTail;
 use super::{Outcome, blocks};
 use crate::sandbox::process::{self, Kept, Watched};
@@ -55,7 +56,7 @@ impl Program<'_> {
             input(arguments).and_then(|input| self.run(&[], input.into(), MAX_BLOCKS_BYTES, background));
         match run {
             Ok((output, errors, ending)) => outcome(output, errors, &failure(ending)),
-            Err(error) => Outcome::error(cannot_start(&error)),
+            Err(error) => Outcome::error(cannot_start(self.file, &error)),
         }
     }
 
@@ -64,7 +65,7 @@ impl Program<'_> {
         let run = self.run(&["--schema"], Stdio::null(), MAX_DESCRIPTION_BYTES, background);
         let (output, errors, ending) = match run {
             Ok(run) => run,
-            Err(error) => return Outcome::error(cannot_start(&error)),
+            Err(error) => return Outcome::error(cannot_start(self.file, &error)),
         };
         let failure = failure(ending);
         match output.whole {
@@ -162,28 +163,35 @@ fn input(arguments: &Value) -> io::Result<File> {
     Ok(file)
 }
 
-fn cannot_start(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            format!(
-                "the program cannot be started: it or the interpreter in its first line is gone ({error})"
-            )
+/// Why the program could not be started. What lies in its place may have changed since it was looked at, and
+/// the kernel has one error for most of that.
+fn cannot_start(file: &Path, error: &io::Error) -> String {
+    let why = match fs::metadata(file).map(|metadata| opening::kind(&metadata)) {
+        Ok(Kind::Special(kind)) => format!("it is {kind}, not a file"),
+        Ok(Kind::Directory) => "it is a directory, not a file".to_owned(),
+        Ok(Kind::File) if !command::is_executable(file) => "it is not executable".to_owned(),
+        _ if error.kind() == io::ErrorKind::NotFound => {
+            format!("it or the interpreter in its first line is gone ({error})")
         }
-        _ => format!("the program cannot be started: {error}"),
-    }
+        _ => error.to_string(),
+    };
+    format!("the program cannot be started: {why}")
 }
 
 /// What the model reads: the output, or with a failure both streams and how it ended.
 fn outcome(output: Printed, errors: Printed, failure: &Option<String>) -> Outcome {
     let blocks = output.whole.as_deref().and_then(blocks::read);
     let mut outcome = blocks.unwrap_or_else(|| Outcome::ok(output.bounded.parts().text()));
+    // A NUL is valid UTF-8, but many servers refuse a request that holds one.
+    outcome.text = outcome.text.replace('\0', "\u{fffd}");
     let Some(failure) = failure else {
         if outcome.text.is_empty() {
             outcome.text = "(no output)".to_owned();
         }
         return outcome;
     };
-    let (text, errors) = (outcome.text.trim_end_matches('\n'), errors.bounded.parts().text());
+    let (text, errors) =
+        (outcome.text.trim_end_matches('\n'), errors.bounded.parts().text().replace('\0', "\u{fffd}"));
     let errors = errors.trim_end_matches('\n');
     let border = if text.is_empty() || errors.is_empty() { "" } else { "[standard error]" };
     let lines = [text, border, errors, failure].into_iter().filter(|line| !line.is_empty());

@@ -3,6 +3,7 @@
 //! One test is one condition, and in it each tool has a cell: the exact text that the model reads, and all that
 //! lies in the tool's own folder afterwards. A condition that this machine or user cannot have is skipped by name.
 
+mod changed;
 mod content;
 mod places;
 mod rights;
@@ -135,6 +136,8 @@ fn cell(tool: &'static str, told: Told) -> Cell {
         "Glob" => json!({"pattern": "*", "path": tool}),
         "Grep" => json!({"pattern": "old", "path": path, "output_mode": "content"}),
         "Bash" => json!({"command": "cat Bash/it 2>/dev/null || echo refused"}),
+        // A program, which takes nothing.
+        "probe" => json!({}),
         tool => panic!("what is {tool} asked for?"),
     };
     Cell { tool, arguments, told, after: None }

@@ -27,6 +27,12 @@ fn cells_without_room(refusal: &str, error: &str) -> Vec<Cell> {
     ]
 }
 
+/// A command fails as any program does that has no room, and says nothing here.
+fn a_command_without_room() -> Cell {
+    let fill = "{ head -c 400000 /dev/zero >Bash/new; } 2>/dev/null || echo refused; rm Bash/new";
+    cell("Bash", ok("refused")).with("command", fill)
+}
+
 fn name_twice(folder: &Path) {
     fs::hard_link(folder.join("twice"), folder.join("other")).unwrap();
 }
@@ -44,6 +50,7 @@ fn on_a_full_disk_the_old_file_is_whole_and_nothing_is_left() {
     let mut cells = cells_without_room(&format!("{error}; its old content is untouched"), error);
     // What has a thousand places to grow in does not fit into the room that is left.
     cells.last_mut().unwrap().arguments["new_string"] = json!("n".repeat(200));
+    cells.push(a_command_without_room());
     let cells: Vec<Cell> = cells.into_iter().map(|cell| cell.after(after.clone())).collect();
     matrix_in(test, &ON_A_SMALL_DISK, &before, name_twice, &cells);
 }
@@ -58,7 +65,8 @@ fn beyond_a_limit_for_files_the_old_file_is_whole_and_nothing_is_left() {
     let before = holds([("it", file(&text)), ("twice", file(&text))]);
     let after = holds([("it", file(&text)), ("twice", file(&text)), ("other", file(&text))]);
     let error = "File too large (os error 27)";
-    let cells = cells_without_room(&format!("{error}; its old content is untouched"), error);
+    let mut cells = cells_without_room(&format!("{error}; its old content is untouched"), error);
+    cells.push(a_command_without_room());
     let cells: Vec<Cell> = cells.into_iter().map(|cell| cell.after(after.clone())).collect();
     matrix_in(test, &WITH_SHORT_FILES, &before, name_twice, &cells);
 }
