@@ -20,6 +20,8 @@ use crate::sandbox::process::{self, Kept};
 const MAX_RUNNING: usize = 32;
 /// How many that have ended are remembered, the latest.
 const MAX_ENDED: usize = 32;
+/// How often orphans are reaped and background shells attended to while a call runs.
+const ROUND: Duration = Duration::from_millis(100);
 /// How often a pipe is read at most in one round, ten of which are a second: output that nobody reads
 /// does not keep a processor busy.
 const READS_AT_ONCE: usize = 4;
@@ -88,7 +90,7 @@ impl Background {
     /// Takes what was printed, and ends shells that are over their time. Returns the children that ended
     /// meanwhile: one may be the caller's.
     pub fn take_output(&mut self) -> Vec<(Pid, WaitStatus)> {
-        self.pipes.retain_mut(command::discard);
+        self.pipes.retain_mut(|pipe| command::take_some(pipe, &mut |_| {}));
         for shell in &mut self.shells {
             shell.attend();
         }
@@ -106,6 +108,39 @@ impl Background {
         }
         self.forget_oldest();
         ended
+    }
+
+    /// Follows a child until it ends or its time is over, and attends to what else runs meanwhile.
+    /// `take_output` waits at most as long as it is told for the child's end or for what it prints, and takes
+    /// that.
+    pub fn follow(&mut self, child: Pid, limit: Duration, mut take_output: impl FnMut(Duration)) -> Ending {
+        let deadline = Instant::now() + limit;
+        let mut next_round = Instant::now();
+        loop {
+            let mut status = None;
+            process::reap(process::REAPED_AT_ONCE, |pid, ended_with| match pid == child {
+                true => status = Some(ended_with),
+                false => self.note_end(pid, ended_with),
+            });
+            if let Some(status) = status {
+                return Ending::Status(status);
+            }
+            if process::was_reaped_by_the_kernel(child) {
+                return Ending::Unknown;
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Ending::TimedOut(limit);
+            }
+            if now >= next_round {
+                next_round = now + ROUND;
+                let ended = self.take_output();
+                if let Some((_, status)) = ended.into_iter().find(|(pid, _)| *pid == child) {
+                    return Ending::Status(status);
+                }
+            }
+            take_output((deadline - now).min(ROUND));
+        }
     }
 
     /// Keeps a finished command's pipe open for those who still write to it.

@@ -1,10 +1,10 @@
 //! Bash: runs a command line in a shell and returns what it printed and how it ended.
 //!
-//! One thread, one `poll`: output and the shell's end are waited for together, so that a call returns
-//! when its shell does, whatever it leaves running.
+//! Output and the shell's end are waited for together, so that a call returns when its shell does, whatever
+//! it leaves running.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::process::{Signal, kill_process_group};
@@ -31,8 +31,6 @@ the tools made for that.",
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(120_000);
 const MAX_TIMEOUT_MS: u64 = 600_000;
-/// How often orphans are reaped and background shells attended to while a command runs.
-const ROUND: Duration = Duration::from_millis(100);
 
 /// How long a call of this tool may take by its own arguments.
 pub fn timeout(arguments: &Arguments) -> Duration {
@@ -107,7 +105,12 @@ impl<'a> Request<'a> {
             Ok(started) => started,
             Err(error) => return Outcome::error(command::cannot_start(&error, shell)),
         };
-        let ending = self.follow(&mut started, background);
+        let limit = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
+        let ending = background.follow(started.process.pid, limit, |wait| {
+            let pipe = started.pipe().map(|pipe| (pipe, PollFlags::IN));
+            process::wait_for(pipe, &[&started.process], Some(wait));
+            started.take_some();
+        });
         if let Ending::TimedOut(_) = ending {
             let _ = kill_process_group(started.process.pid, Signal::KILL);
             process::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
@@ -116,48 +119,6 @@ impl<'a> Request<'a> {
         let outcome = outcome(&started.printed().text(), ending);
         background.keep(started.into_pipe());
         outcome
-    }
-
-    /// Collects output until the shell ends or its time is over.
-    fn follow(&self, started: &mut Started, background: &mut Background) -> Ending {
-        let timeout = self.timeout.unwrap_or(DEFAULT_TIMEOUT);
-        let deadline = Instant::now() + timeout;
-        let mut next_round = Instant::now();
-        loop {
-            let mut status = None;
-            process::reap(process::REAPED_AT_ONCE, |pid, ended_with| {
-                if pid == started.process.pid {
-                    status = Some(ended_with);
-                } else {
-                    background.note_end(pid, ended_with);
-                }
-            });
-            if let Some(status) = status {
-                return Ending::Status(status);
-            }
-            if process::was_reaped_by_the_kernel(started.process.pid) {
-                return Ending::Unknown;
-            }
-            let now = Instant::now();
-            if now >= deadline {
-                return Ending::TimedOut(timeout);
-            }
-            if now >= next_round {
-                next_round = now + ROUND;
-                let ended = background.take_output();
-                let own = ended.into_iter().find(|(pid, _)| *pid == started.process.pid);
-                if let Some((_, status)) = own {
-                    return Ending::Status(status);
-                }
-            }
-            let wait = (deadline - now).min(ROUND);
-            process::wait_for(
-                started.pipe().map(|pipe| (pipe, PollFlags::IN)),
-                &[&started.process],
-                Some(wait),
-            );
-            started.take_some();
-        }
     }
 }
 

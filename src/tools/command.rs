@@ -62,7 +62,8 @@ pub fn shell(path_variable: &OsStr) -> Option<PathBuf> {
     })
 }
 
-fn is_executable(file: &Path) -> bool {
+/// Whether there is a file that can be run as far as its mode tells.
+pub fn is_executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }
 
@@ -110,34 +111,27 @@ impl Started {
 
     /// Takes what one read of the pipe brings. False when there was nothing.
     pub fn take_some(&mut self) -> bool {
-        self.take(PIPE_BYTES).is_some()
+        let mut is_some = false;
+        self.take(|pipe, keep| {
+            take_some(pipe, &mut |bytes| {
+                is_some = true;
+                keep(bytes);
+            })
+        });
+        is_some
     }
 
-    /// Takes what is in the pipe now and no more: a background process may go on writing for ever.
+    /// Takes what is in the pipe now and no more.
     pub fn take_rest(&mut self) {
-        let waiting = self.pipe.as_ref().map(|pipe| rustix::io::ioctl_fionread(pipe).unwrap_or(0));
-        let mut left = usize::try_from(waiting.unwrap_or(0)).unwrap_or(0);
-        while left > 0 {
-            let Some(length) = self.take(left.min(PIPE_BYTES)) else { break };
-            left -= length;
-        }
-        // Whether there will be more is told by a read of an empty pipe.
-        self.take(1);
+        self.take(|pipe, keep| take_rest(pipe, keep));
     }
 
-    /// How many bytes a read of at most `limit` brought, if there were any.
-    fn take(&mut self, limit: usize) -> Option<usize> {
-        let mut buffer = [0; PIPE_BYTES];
-        match available(self.pipe.as_mut()?, &mut buffer[..limit]) {
-            Available::Bytes(length) => {
-                self.terminal.push(&buffer[..length], &mut |text| self.printed.push(text.as_bytes()));
-                Some(length)
-            }
-            Available::Nothing => None,
-            Available::Closed => {
-                self.pipe = None;
-                None
-            }
+    /// Takes from the pipe by `from`, which tells whether more may come.
+    fn take(&mut self, from: impl FnOnce(&mut PipeReader, &mut dyn FnMut(&[u8])) -> bool) {
+        let Started { terminal, printed, pipe, .. } = self;
+        let mut keep = |bytes: &[u8]| terminal.push(bytes, &mut |text| printed.push(text.as_bytes()));
+        if pipe.as_mut().is_some_and(|pipe| !from(pipe, &mut keep)) {
+            *pipe = None;
         }
     }
 
@@ -162,30 +156,39 @@ fn nothing_printed() -> HeadTail {
     HeadTail::new(HALF_OUTPUT_BYTES, HALF_OUTPUT_BYTES)
 }
 
-/// Takes what there is in a pipe and forgets it. False once nobody can write to it any more.
-pub fn discard(pipe: &mut PipeReader) -> bool {
-    !matches!(available(pipe, &mut [0; PIPE_BYTES]), Available::Closed)
+/// Takes what one read of a pipe that does not block brings. False once nobody can write to it any more.
+pub fn take_some(pipe: &mut PipeReader, take: &mut dyn FnMut(&[u8])) -> bool {
+    read_once(pipe, PIPE_BYTES, take).is_some()
 }
 
-/// What a pipe that is not waited for has to give.
-pub enum Available {
-    /// So many bytes are in the buffer now.
-    Bytes(usize),
-    /// Nothing yet.
-    Nothing,
-    /// Nothing any more.
-    Closed,
-}
-
-/// Reads once from a pipe that does not block.
-pub fn available(pipe: &mut PipeReader, buffer: &mut [u8]) -> Available {
-    match pipe.read(buffer) {
-        Ok(0) => Available::Closed,
-        Ok(length) => Available::Bytes(length),
-        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
-            Available::Nothing
+/// Takes what is in a pipe now and no more: a background process may go on writing for ever. False if nobody
+/// can write to it any more.
+pub fn take_rest(pipe: &mut PipeReader, take: &mut dyn FnMut(&[u8])) -> bool {
+    let mut left = usize::try_from(rustix::io::ioctl_fionread(&*pipe).unwrap_or(0)).unwrap_or(0);
+    while left > 0 {
+        match read_once(pipe, left.min(PIPE_BYTES), take) {
+            Some(length) if length > 0 => left = left.saturating_sub(length),
+            ended => return ended.is_some(),
         }
-        Err(_) => Available::Closed,
+    }
+    // Whether there will be more is told by a read of an empty pipe.
+    read_once(pipe, 1, take).is_some()
+}
+
+/// How many bytes one read of at most `limit` brings: none if there is nothing yet, absent once the pipe is
+/// closed.
+fn read_once(pipe: &mut PipeReader, limit: usize, take: &mut dyn FnMut(&[u8])) -> Option<usize> {
+    let mut buffer = [0; PIPE_BYTES];
+    match pipe.read(&mut buffer[..limit]) {
+        Ok(0) => None,
+        Ok(length) => {
+            take(&buffer[..length]);
+            Some(length)
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+            Some(0)
+        }
+        Err(_) => None,
     }
 }
 

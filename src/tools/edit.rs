@@ -8,7 +8,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, read, slips, write};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, opening, slips, write};
 
 /// What the model is told of `Edit`.
 pub const SPEC: Spec = Spec {
@@ -81,7 +81,7 @@ fn edit(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> 
 }
 
 fn load(path: &Path, name: &str, workspace: &Workspace) -> Result<Vec<u8>, String> {
-    let (file, metadata) = read::open(path, workspace).map_err(|problem| match path.try_exists() {
+    let (file, metadata) = opening::open(path, workspace).map_err(|problem| match path.try_exists() {
         // Write would make a second file beside one whose name cannot be spelt.
         Ok(false) if !name.contains('\u{fffd}') => {
             format!("{problem}; Edit changes a file that is there, Write creates one")

@@ -16,7 +16,7 @@ use rustix::fs::OFlags;
 
 use crate::tools::matches::{Found, MAX_COUNT, Mode, Output};
 use crate::tools::walk::{self, LeftOut, Options, Start, Walk};
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, read, slips};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, opening, slips};
 
 /// What the model is told of `Grep`.
 pub const SPEC: Spec = Spec {
@@ -240,7 +240,7 @@ impl<'a> Search<'a> {
 
     /// Searches the file that a call names. It is searched to its end even if it is binary.
     fn named_file(&mut self, path: &Path) -> Result<(), String> {
-        let (file, _) = read::open(path, self.workspace)?;
+        let (file, _) = opening::open(path, self.workspace)?;
         self.searcher.set_binary_detection(BinaryDetection::convert(0));
         self.opened(file, path);
         Ok(())
@@ -302,7 +302,7 @@ impl<'a> Search<'a> {
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
-    match read::is_procfs(&file)? {
+    match opening::is_procfs(&file)? {
         true => Err(io::Error::new(ErrorKind::Unsupported, "it is on procfs")),
         false => Ok(file),
     }

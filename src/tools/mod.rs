@@ -26,6 +26,7 @@ pub mod lines;
 pub mod magic;
 pub mod matches;
 pub mod nearest;
+pub mod opening;
 pub mod program;
 pub mod rates;
 pub mod read;
@@ -35,6 +36,7 @@ pub mod terminal;
 pub mod toolbox;
 pub mod truncate;
 pub mod walk;
+pub mod window;
 pub mod write;
 
 /// What a tool is called, what the model is told of it, and the JSON Schema of its arguments.

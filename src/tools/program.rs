@@ -4,13 +4,13 @@
 //! The program is a stranger. What is kept of its output is bounded, nothing is waited for beyond its time,
 //! and what is no result is told as text.
 
-use std::fs::File;
-use std::io::{self, PipeReader, Seek, Write};
+use std::fs::{self, File};
+use std::io::{self, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::event::PollFlags;
 use rustix::fs::MemfdFlags;
@@ -18,8 +18,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
 use super::background::Background;
-use super::command::{self, Available, Ending};
+use super::command::{self, Ending};
 use super::executables::MAX_DESCRIPTION_BYTES;
+use super::opening::{self, Kind};
 use super::truncate::HeadTail;
 use super::{Outcome, blocks};
 use crate::sandbox::process::{self, Kept, Watched};
@@ -28,10 +29,6 @@ use crate::sandbox::process::{self, Kept, Watched};
 const HALF_OUTPUT_BYTES: usize = 15_000;
 /// The longest output that is looked into for blocks: a few images.
 const MAX_BLOCKS_BYTES: usize = 16 * 1024 * 1024;
-/// How often orphans are reaped while a program runs.
-const ROUND: Duration = Duration::from_millis(100);
-/// What a pipe holds, and so the most that one read can bring.
-const PIPE_BYTES: usize = 64 * 1024;
 
 /// What is run, and where.
 pub struct Program<'a> {
@@ -59,7 +56,7 @@ impl Program<'_> {
             input(arguments).and_then(|input| self.run(&[], input.into(), MAX_BLOCKS_BYTES, background));
         match run {
             Ok((output, errors, ending)) => outcome(output, errors, &failure(ending)),
-            Err(error) => Outcome::error(cannot_start(&error)),
+            Err(error) => Outcome::error(cannot_start(self.file, &error)),
         }
     }
 
@@ -68,7 +65,7 @@ impl Program<'_> {
         let run = self.run(&["--schema"], Stdio::null(), MAX_DESCRIPTION_BYTES, background);
         let (output, errors, ending) = match run {
             Ok(run) => run,
-            Err(error) => return Outcome::error(cannot_start(&error)),
+            Err(error) => return Outcome::error(cannot_start(self.file, &error)),
         };
         let failure = failure(ending);
         match output.whole {
@@ -106,64 +103,25 @@ impl Program<'_> {
             .spawn()?;
         let process = Watched::new(Pid::from_child(&process));
         let (mut output, mut errors) = (Printed::new(most), Printed::new(0));
-        let mut streams = [(&mut output_pipe, &mut output), (&mut error_pipe, &mut errors)];
-        let ending = self.follow(&process, &mut streams, background);
+        let mut open = [true; 2];
+        let ending = background.follow(process.pid, self.timeout, |wait| {
+            let pipes = [&output_pipe, &error_pipe].into_iter().zip(open).filter(|(_, open)| *open);
+            let waited: Vec<_> = pipes.map(|(pipe, _)| (pipe.as_fd(), PollFlags::IN)).collect();
+            process::wait_for_any(&waited, &[&process], Some(wait));
+            let streams = [(&mut output_pipe, &mut output), (&mut error_pipe, &mut errors)];
+            for ((pipe, printed), open) in streams.into_iter().zip(&mut open) {
+                *open = command::take_some(pipe, &mut |bytes| printed.push(bytes));
+            }
+        });
         if let Ending::TimedOut(_) = ending {
             let _ = kill_process_group(process.pid, Signal::KILL);
             process::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
         }
         for (mut pipe, printed) in [(output_pipe, &mut output), (error_pipe, &mut errors)] {
-            let goes_on = printed.take_rest(&mut pipe);
+            let goes_on = command::take_rest(&mut pipe, &mut |bytes| printed.push(bytes));
             background.keep(goes_on.then_some(pipe));
         }
         Ok((output, errors, ending))
-    }
-
-    /// Collects what is printed until the program ends or its time is over.
-    fn follow(
-        &self,
-        process: &Watched,
-        streams: &mut [(&mut PipeReader, &mut Printed); 2],
-        background: &mut Background,
-    ) -> Ending {
-        let deadline = Instant::now() + self.timeout;
-        let mut buffer = [0; PIPE_BYTES];
-        let mut open = [true; 2];
-        let mut next_round = Instant::now();
-        loop {
-            let mut status = None;
-            process::reap(process::REAPED_AT_ONCE, |pid, ended_with| match pid == process.pid {
-                true => status = Some(ended_with),
-                false => background.note_end(pid, ended_with),
-            });
-            if let Some(status) = status {
-                return Ending::Status(status);
-            }
-            if process::was_reaped_by_the_kernel(process.pid) {
-                return Ending::Unknown;
-            }
-            let now = Instant::now();
-            if now >= deadline {
-                return Ending::TimedOut(self.timeout);
-            }
-            if now >= next_round {
-                next_round = now + ROUND;
-                let ended = background.take_output();
-                if let Some((_, status)) = ended.into_iter().find(|(pid, _)| *pid == process.pid) {
-                    return Ending::Status(status);
-                }
-            }
-            let waited = streams.iter().zip(open).filter(|(_, open)| *open);
-            let waited: Vec<_> = waited.map(|((pipe, _), _)| (pipe.as_fd(), PollFlags::IN)).collect();
-            process::wait_for_any(&waited, &[process], Some((deadline - now).min(ROUND)));
-            for ((pipe, printed), open) in streams.iter_mut().zip(&mut open) {
-                match command::available(pipe, &mut buffer) {
-                    Available::Bytes(length) => printed.push(&buffer[..length]),
-                    Available::Nothing => {}
-                    Available::Closed => *open = false,
-                }
-            }
-        }
     }
 }
 
@@ -183,28 +141,6 @@ impl Printed {
         let begins = whole.trim_ascii_start().first();
         if whole.len() > self.most || begins.is_some_and(|first| *first != b'{') {
             self.whole = None;
-        }
-    }
-
-    /// Takes what is in the pipe now and no more: a background process may go on writing for ever. True if
-    /// there is one that could.
-    fn take_rest(&mut self, pipe: &mut PipeReader) -> bool {
-        let mut left = usize::try_from(rustix::io::ioctl_fionread(&*pipe).unwrap_or(0)).unwrap_or(0);
-        let mut buffer = [0; PIPE_BYTES];
-        loop {
-            // Whether there will be more is told by a read of an empty pipe.
-            let wanted = left.clamp(1, PIPE_BYTES);
-            match command::available(pipe, &mut buffer[..wanted]) {
-                Available::Closed => return false,
-                Available::Nothing => return true,
-                Available::Bytes(length) => {
-                    self.push(&buffer[..length]);
-                    if left == 0 {
-                        return true;
-                    }
-                    left = left.saturating_sub(length);
-                }
-            }
         }
     }
 }
@@ -227,28 +163,35 @@ fn input(arguments: &Value) -> io::Result<File> {
     Ok(file)
 }
 
-fn cannot_start(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => {
-            format!(
-                "the program cannot be started: it or the interpreter in its first line is gone ({error})"
-            )
+/// Why the program could not be started. What lies in its place may have changed since it was looked at, and
+/// the kernel has one error for most of that.
+fn cannot_start(file: &Path, error: &io::Error) -> String {
+    let why = match fs::metadata(file).map(|metadata| opening::kind(&metadata)) {
+        Ok(Kind::Special(kind)) => format!("it is {kind}, not a file"),
+        Ok(Kind::Directory) => "it is a directory, not a file".to_owned(),
+        Ok(Kind::File) if !command::is_executable(file) => "it is not executable".to_owned(),
+        _ if error.kind() == io::ErrorKind::NotFound => {
+            format!("it or the interpreter in its first line is gone ({error})")
         }
-        _ => format!("the program cannot be started: {error}"),
-    }
+        _ => error.to_string(),
+    };
+    format!("the program cannot be started: {why}")
 }
 
 /// What the model reads: the output, or with a failure both streams and how it ended.
 fn outcome(output: Printed, errors: Printed, failure: &Option<String>) -> Outcome {
     let blocks = output.whole.as_deref().and_then(blocks::read);
     let mut outcome = blocks.unwrap_or_else(|| Outcome::ok(output.bounded.parts().text()));
+    // A NUL is valid UTF-8, but many servers refuse a request that holds one.
+    outcome.text = outcome.text.replace('\0', "\u{fffd}");
     let Some(failure) = failure else {
         if outcome.text.is_empty() {
             outcome.text = "(no output)".to_owned();
         }
         return outcome;
     };
-    let (text, errors) = (outcome.text.trim_end_matches('\n'), errors.bounded.parts().text());
+    let (text, errors) =
+        (outcome.text.trim_end_matches('\n'), errors.bounded.parts().text().replace('\0', "\u{fffd}"));
     let errors = errors.trim_end_matches('\n');
     let border = if text.is_empty() || errors.is_empty() { "" } else { "[standard error]" };
     let lines = [text, border, errors, failure].into_iter().filter(|line| !line.is_empty());

@@ -1,21 +1,15 @@
-//! `Read`: a window on a text file, or an image, and how any tool of ours opens a file to read it.
+//! `Read`: a window on a text file, or an image.
 //!
 //! Files are streamed: memory is bounded by the window, whatever the size of the file or of its lines.
-//! Nothing here blocks on a FIFO, touches a device, or reads procfs, where other processes' keys are.
 
-use std::ffi::OsString;
-use std::fmt::Write as _;
-use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Write};
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::Path;
-
-use rustix::fs::{Dir, FileType, OFlags};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 
 use crate::conversation::Image;
-use crate::tools::lines::{Encoding, MAX_LINE_BYTES, Newlines, Trouble, Utf16Decoder, next_line, pass_lines};
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, image, magic, nearest, slips};
+use crate::tools::lines::{Encoding, Newlines, Trouble, Utf16Decoder, pass_lines};
+use crate::tools::opening::{cannot_read, open};
+use crate::tools::window::{Window, quoted};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, image, magic, slips};
 
 /// What the model is told of `Read`.
 pub const SPEC: Spec = Spec {
@@ -26,11 +20,6 @@ pub const SPEC: Spec = Spec {
     schema: r#"{"type":"object","properties":{"file_path":{"type":"string","description":"absolute or relative to the workspace"},"offset":{"type":"integer","description":"first line, counted from 1"},"limit":{"type":"integer","description":"number of lines"}},"required":["file_path"]}"#,
 };
 
-const DEFAULT_LINES: u64 = 2000;
-const MAX_BYTES: usize = 50_000;
-/// After this much of a file was looked at for one window, the window ends with the line at hand:
-/// only lines of immense length lead there.
-const MAX_SCANNED_BYTES: u64 = 16 << 20;
 /// How far into a file the first line asked for is looked for: behind that a hole of any size may lie.
 const MAX_SKIPPED_BYTES: u64 = 1 << 30;
 /// A NUL in the first bytes of a file is what tells binary from text.
@@ -88,69 +77,6 @@ pub fn copy_raw(arguments: &Arguments, workspace: &Workspace, out: &mut dyn Writ
     Ok(())
 }
 
-/// Opens the regular file at `path` to read it, or says why not, naming what there is instead.
-pub fn open(path: &Path, workspace: &Workspace) -> Result<(File, Metadata), String> {
-    let name = workspace.display(path);
-    let metadata = fs::metadata(path).map_err(|error| not_opened(path, workspace, &error))?;
-    // Asked before opening, since opening a device can set it going; asked again of what was opened,
-    // since another file may have taken the name.
-    refuse_special(&name, &metadata)?;
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path)
-        .map_err(|error| not_opened(path, workspace, &error))?;
-    if is_procfs(&file).map_err(|error| cannot_read(&name, &error))? {
-        return Err(format!("{name} is on procfs, which is not read: it shows other processes' secrets"));
-    }
-    let metadata = file.metadata().map_err(|error| cannot_read(&name, &error))?;
-    refuse_special(&name, &metadata)?;
-    if metadata.is_dir() {
-        return Err(describe_directory(&name, &file));
-    }
-    Ok((file, metadata))
-}
-
-/// Whether an open file lies on procfs. The descriptor is asked, because paths lead there in many ways.
-pub fn is_procfs(file: &File) -> io::Result<bool> {
-    Ok(rustix::fs::fstatfs(file)?.f_type == rustix::fs::PROC_SUPER_MAGIC)
-}
-
-/// What a path leads to, as far as reading and writing files goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Directory,
-    /// Something that is never opened, in words.
-    Special(&'static str),
-}
-
-/// Tells what `metadata` is of.
-pub fn kind(metadata: &Metadata) -> Kind {
-    let kind = metadata.file_type();
-    match () {
-        () if kind.is_file() => Kind::File,
-        () if kind.is_dir() => Kind::Directory,
-        () if kind.is_fifo() => Kind::Special("a FIFO"),
-        () if kind.is_socket() => Kind::Special("a socket"),
-        () => Kind::Special("a device"),
-    }
-}
-
-fn refuse_special(name: &str, metadata: &Metadata) -> Result<(), String> {
-    match kind(metadata) {
-        Kind::File | Kind::Directory => Ok(()),
-        Kind::Special(kind) => Err(format!("{name} is {kind}, not a file")),
-    }
-}
-
-fn cannot_read(name: &str, error: &io::Error) -> String {
-    format!("cannot read {name}: {error}")
-}
-
 fn past_end(name: &str, offset: u64, lines: u64) -> String {
     format!("offset {offset} is past the end: {name} has {lines} line{}", if lines == 1 { "" } else { "s" })
 }
@@ -162,104 +88,13 @@ fn too_far(name: &str, offset: u64) -> String {
     )
 }
 
-/// The error for a path that could not be opened, with what might have been meant.
-pub fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> String {
-    let name = workspace.display(path);
-    if error.kind() != ErrorKind::NotFound {
-        return cannot_read(&name, error);
-    }
-    if let Ok(target) = fs::read_link(path) {
-        let target = workspace.display(&target);
-        return format!("{name} is a symbolic link to {target}, which does not exist");
-    }
-    let (folder, wanted) = match (path.parent(), path.file_name()) {
-        (Some(folder), Some(wanted)) => (folder, wanted.to_string_lossy()),
-        _ => return format!("there is no file {name}"),
-    };
-    let shown_folder = workspace.display(folder);
-    let names = match File::open(folder).and_then(|folder| list(&folder, usize::MAX)) {
-        Ok(names) => names,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return format!("there is no file {name}: there is no folder {shown_folder}");
-        }
-        Err(_) => return format!("there is no file {name}"),
-    };
-    // What is no text in a name is shown as U+FFFD, which is then another name.
-    let is_shown = || names.first.iter().any(|shown| shown.trim_end_matches('/') == wanted);
-    if wanted.contains('\u{fffd}') && is_shown() {
-        return format!(
-            "the name of {name} holds bytes that are not UTF-8, which file_path cannot give; if you can run a \
-             command, rename it there, with * in place of those bytes"
-        );
-    }
-    let near = nearest::names(&wanted, names.first.iter().map(String::as_str));
-    match near.is_empty() {
-        true => format!("there is no file {name}, and no name like it in {shown_folder}"),
-        false => {
-            format!("there is no file {name}; the nearest names in {shown_folder} are: {}", near.join(", "))
-        }
-    }
-}
-
-fn describe_directory(name: &str, directory: &File) -> String {
-    let mut text = format!("{name} is a directory, not a file");
-    match list(directory, SHOWN_NAMES) {
-        Err(error) => write!(text, "; it cannot be listed: {error}"),
-        Ok(Names { count: 0, .. }) => write!(text, "; it is empty"),
-        Ok(names) => {
-            let more = names.count - names.first.len();
-            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-            write!(text, "; it holds: {}{rest}", names.first.join(", "))
-        }
-    }
-    .expect("a string takes any text");
-    text
-}
-
-/// How many names the error for a directory shows.
-const SHOWN_NAMES: usize = 20;
-/// More names than this are not looked at, in any folder.
-const MAX_NAMES: usize = 10_000;
-
-/// The names in a folder.
-struct Names {
-    /// The first ones in sorted order, folders with a slash at their end.
-    first: Vec<String>,
-    /// How many there are.
-    count: usize,
-}
-
-fn list(folder: &File, wanted: usize) -> io::Result<Names> {
-    if is_procfs(folder)? {
-        return Err(io::Error::new(ErrorKind::Unsupported, "it is on procfs"));
-    }
-    let mut first = Vec::new();
-    for entry in Dir::read_from(folder)?.take(MAX_NAMES) {
-        let entry = entry?;
-        let mut name = OsString::from_vec(entry.file_name().to_bytes().to_vec()).display().to_string();
-        if name == "." || name == ".." {
-            continue;
-        }
-        if name.contains(char::is_control) {
-            name = format!("{name:?}");
-        }
-        if entry.file_type() == FileType::Directory {
-            name.push('/');
-        }
-        first.push(name);
-    }
-    first.sort();
-    let count = first.len();
-    first.truncate(wanted);
-    Ok(Names { first, count })
-}
-
 /// What a call asks for.
-struct Request<'a> {
+pub struct Request<'a> {
     file_path: &'a str,
     /// The first line, counted from 1.
-    offset: u64,
-    limit: Option<u64>,
+    pub offset: u64,
+    /// How many lines at most.
+    pub limit: Option<u64>,
 }
 
 impl Request<'_> {
@@ -418,107 +253,26 @@ fn show_utf8(
     Ok(window.with_remarks(request, name, said_already))
 }
 
-/// The lines that are shown, and what is known of them.
-#[derive(Default)]
-struct Window {
-    text: String,
-    lines: u64,
-    /// Whether the file goes on.
-    is_cut: bool,
-    /// The numbers of lines of which only the beginning is shown.
-    shortened: Vec<u64>,
-    /// Whether some bytes are no text.
-    has_odd_bytes: bool,
-}
-
-impl Window {
-    fn fill(reader: &mut impl BufRead, request: &Request) -> io::Result<Window> {
-        let mut window = Window::default();
-        let mut scanned = 0;
-        while window.lines < request.limit.unwrap_or(DEFAULT_LINES) {
-            let Some(line) = next_line(reader, MAX_SCANNED_BYTES - scanned)? else { return Ok(window) };
-            let shown = String::from_utf8_lossy(&line.start);
-            if window.text.len() + shown.len() > MAX_BYTES && window.lines > 0 {
-                window.is_cut = true;
-                return Ok(window);
-            }
-            // A NUL is valid UTF-8, but many servers refuse a request that holds one.
-            let shown_safely = shown.replace('\0', "\u{fffd}");
-            window.has_odd_bytes |= shown_safely.as_bytes() != line.start;
-            window.text.push_str(&shown_safely);
-            if line.is_shortened {
-                window.shortened.push(request.offset + window.lines);
-            }
-            window.lines += 1;
-            scanned += line.bytes;
-            if scanned >= MAX_SCANNED_BYTES {
-                break;
-            }
-        }
-        window.is_cut = !reader.fill_buf()?.is_empty();
-        Ok(window)
-    }
-
-    fn with_remarks(mut self, request: &Request, name: &str, said_already: &[&str]) -> String {
-        let mut remarks = Vec::new();
-        if self.is_cut {
-            let (first, next) = (request.offset, request.offset + self.lines);
-            let limit = request.limit.map(|limit| format!(" and limit={limit}")).unwrap_or_default();
-            let last = next - 1;
-            remarks.push(format!("lines {first}-{last} shown, more follow: Read with offset={next}{limit}"));
-        }
-        if let Some(first) = self.shortened.first() {
-            let numbers: Vec<String> = self.shortened.iter().take(5).map(u64::to_string).collect();
-            let more = self.shortened.len() - numbers.len();
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let (lines, numbers) =
-                (if self.shortened.len() == 1 { "line" } else { "lines" }, numbers.join(", "));
-            let command = format!("Bash with sed -n {first}p {}", quoted(name));
-            remarks.push(format!(
-                "{lines} {numbers}{more} shortened to {MAX_LINE_BYTES} bytes: {command} shows all of line {first}"
-            ));
-        }
-        if self.has_odd_bytes {
-            remarks.push("bytes that are not UTF-8 text are shown as \u{fffd}".to_owned());
-        }
-        remarks.extend(said_already.iter().map(|remark| (*remark).to_owned()));
-        if !remarks.is_empty() {
-            if !self.text.ends_with('\n') {
-                self.text.push('\n');
-            }
-            self.text.push_str(&format!("[{}]", remarks.join("; ")));
-        }
-        self.text
-    }
-}
-
-/// A name as a shell takes it.
-fn quoted(name: &str) -> String {
-    let is_plain = |it: char| it.is_alphanumeric() || "/._-+,@%".contains(it);
-    match !name.starts_with('-') && name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', r"'\''")),
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::tools::image::tests::png_of;
-    use crate::tools::write::tests::{Folder, make_fifo, skipped, skipped_as_root};
+    use crate::tools::write::tests::{Folder, skipped};
     use serde_json::{Value, json};
-    use std::os::unix::fs::symlink;
-    use std::os::unix::net::UnixListener;
+    use std::fs::{self, OpenOptions};
+    use std::io::ErrorKind;
 
     fn call(folder: &Folder, arguments: Value) -> Outcome {
         run(arguments.as_object().unwrap(), &folder.workspace())
     }
 
-    fn read(folder: &Folder, path: &str) -> Outcome {
+    /// What Read answers to a path.
+    pub fn read(folder: &Folder, path: &str) -> Outcome {
         call(folder, json!({ "file_path": path }))
     }
 
-    fn raw(folder: &Folder, arguments: Value) -> Result<Vec<u8>, String> {
+    /// What a raw copy gives, or why there is none.
+    pub fn raw(folder: &Folder, arguments: Value) -> Result<Vec<u8>, String> {
         let mut out = Vec::new();
         match copy_raw(arguments.as_object().unwrap(), &folder.workspace(), &mut out) {
             Ok(()) => Ok(out),
@@ -855,107 +609,6 @@ mod tests {
         assert_eq!(raw(&folder, arguments), Err(text.to_owned()));
     }
 
-    #[test]
-    fn a_directory_is_refused_with_its_names() {
-        let folder = Folder::new("read-directory");
-        fs::create_dir(folder.path.join("d")).unwrap();
-        assert_eq!(read(&folder, "d"), Outcome::error("d is a directory, not a file; it is empty"));
-        fs::create_dir(folder.path.join("d/sub")).unwrap();
-        folder.put("d/b", "");
-        folder.put("d/a\nc", "");
-        let text = "d is a directory, not a file; it holds: \"a\\nc\", b, sub/";
-        assert_eq!(read(&folder, "d"), Outcome::error(text));
-        assert_eq!(read(&folder, "d/"), Outcome::error(text));
-        for number in 10..40 {
-            folder.put(&format!("d/f{number}"), "");
-        }
-        let names: Vec<String> = (10..28).map(|number| format!("f{number}")).collect();
-        let text =
-            format!("d is a directory, not a file; it holds: \"a\\nc\", b, {} and 13 more", names.join(", "));
-        assert_eq!(read(&folder, "d"), Outcome::error(&text));
-        assert_eq!(raw(&folder, json!({ "file_path": "d" })), Err(text));
-        assert!(read(&folder, ".").text.starts_with(". is a directory, not a file; it holds: d/"));
-    }
-
-    #[test]
-    fn a_missing_file_is_an_error_with_the_nearest_names() {
-        let folder = Folder::new("read-missing");
-        folder.put("main.rs", "");
-        folder.put("README.md", "");
-        symlink("gone", folder.path.join("link")).unwrap();
-        symlink(folder.path.join("d/gone"), folder.path.join("absolute")).unwrap();
-        let cases = [
-            ("mian.rs", "there is no file mian.rs; the nearest names in . are: main.rs"),
-            ("readme", "there is no file readme; the nearest names in . are: README.md"),
-            ("zzzzzz", "there is no file zzzzzz, and no name like it in ."),
-            ("src/main.rs", "there is no file src/main.rs: there is no folder src"),
-            ("link", "link is a symbolic link to gone, which does not exist"),
-            ("absolute", "absolute is a symbolic link to d/gone, which does not exist"),
-            ("main.rs/x", "cannot read main.rs/x: Not a directory (os error 20)"),
-        ];
-        for (path, text) in cases {
-            assert_eq!(read(&folder, path), Outcome::error(text));
-            assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text.to_owned()));
-        }
-        assert!(read(&folder, "a\0b").text.starts_with("cannot read a\0b: "));
-    }
-
-    #[test]
-    fn a_name_of_any_text_is_taken_and_others_are_told_of() {
-        let folder = Folder::new("read-names");
-        for name in ["a b", " ", "a\nb", "-n", "h\u{e9}", "$HOME", "'\""] {
-            folder.put(name, name);
-            assert_eq!(read(&folder, name), Outcome::ok(name));
-        }
-        let latin = OsString::from_vec(b"caf\xe9".to_vec());
-        fs::write(folder.path.join(&latin), "x").unwrap();
-        let text = "the name of caf\u{fffd} holds bytes that are not UTF-8, which file_path cannot give; if you \
-                    can run a command, rename it there, with * in place of those bytes";
-        assert_eq!(read(&folder, "caf\u{fffd}"), Outcome::error(text));
-        let text = "there is no file cafe; the nearest names in . are: caf\u{fffd}";
-        assert_eq!(read(&folder, "cafe"), Outcome::error(text));
-    }
-
-    #[test]
-    fn links_that_lead_in_a_circle_are_an_error() {
-        let folder = Folder::new("read-circle");
-        symlink("b", folder.path.join("a")).unwrap();
-        symlink("a", folder.path.join("b")).unwrap();
-        let text = "cannot read a: Too many levels of symbolic links (os error 40)";
-        assert_eq!(read(&folder, "a"), Outcome::error(text));
-    }
-
-    /// Whichever of the two has the name when it is looked at and when it is opened.
-    #[test]
-    fn a_fifo_that_takes_the_place_of_a_file_is_not_waited_for() {
-        let folder = Folder::new("read-swapped");
-        make_fifo(&folder.path.join("fifo"));
-        folder.put("file", "text");
-        folder.put("a", "text");
-        let path = folder.path.clone();
-        let swapping = std::thread::spawn(move || {
-            for turn in 0..20_000 {
-                let kept = path.join(if turn % 2 == 0 { "fifo" } else { "file" });
-                fs::hard_link(kept, path.join("new")).unwrap();
-                fs::rename(path.join("new"), path.join("a")).unwrap();
-            }
-        });
-        let (mut texts, mut refusals) = (0, 0);
-        while !swapping.is_finished() || texts + refusals == 0 {
-            match read(&folder, "a") {
-                Outcome { is_error: false, text, .. } => {
-                    assert_eq!(text, "text");
-                    texts += 1;
-                }
-                outcome => {
-                    assert_eq!(outcome, Outcome::error("a is a FIFO, not a file"));
-                    refusals += 1;
-                }
-            }
-        }
-        swapping.join().unwrap();
-    }
-
     /// The kernel says 4096 bytes of each such file, whatever it holds.
     #[test]
     fn a_file_whose_size_is_wrong_is_read_to_its_end() {
@@ -965,50 +618,6 @@ mod tests {
         }
         let folder = Folder::new("read-sysfs");
         assert_eq!(read(&folder, path), Outcome::ok(fs::read_to_string(path).unwrap()));
-    }
-
-    #[test]
-    fn what_is_not_a_file_is_refused_without_waiting() {
-        let folder = Folder::new("read-special");
-        make_fifo(&folder.path.join("fifo"));
-        let _socket = UnixListener::bind(folder.path.join("socket")).unwrap();
-        symlink("fifo", folder.path.join("link")).unwrap();
-        let cases = [
-            ("fifo", "fifo is a FIFO, not a file"),
-            ("link", "link is a FIFO, not a file"),
-            ("socket", "socket is a socket, not a file"),
-            ("/dev/zero", "/dev/zero is a device, not a file"),
-        ];
-        for (path, text) in cases {
-            assert_eq!(read(&folder, path), Outcome::error(text));
-            assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text.to_owned()));
-        }
-    }
-
-    #[test]
-    fn procfs_is_refused_however_it_is_reached() {
-        let folder = Folder::new("read-procfs");
-        symlink("/proc/self/environ", folder.path.join("link")).unwrap();
-        symlink("/proc/self", folder.path.join("self")).unwrap();
-        let paths = ["/proc/self/environ", "/proc/1/status", "link", "self/environ", "/proc/self", "/proc"];
-        for path in paths {
-            let text = format!("{path} is on procfs, which is not read: it shows other processes' secrets");
-            assert_eq!(read(&folder, path), Outcome::error(&text));
-            assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text));
-        }
-        let text = "there is no file /proc/self/environs";
-        assert_eq!(read(&folder, "/proc/self/environs"), Outcome::error(text));
-    }
-
-    #[test]
-    fn a_file_that_may_not_be_read_is_an_error() {
-        if skipped_as_root("a_file_that_may_not_be_read_is_an_error") {
-            return;
-        }
-        let folder = Folder::new("read-forbidden");
-        folder.put("a", "secret");
-        folder.mode("a", 0o200);
-        assert_eq!(read(&folder, "a"), Outcome::error("cannot read a: Permission denied (os error 13)"));
     }
 
     #[test]

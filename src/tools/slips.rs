@@ -105,11 +105,19 @@ pub fn synonyms(tool: &str) -> &'static [(&'static str, &'static str)] {
     }
 }
 
+/// Names that can mean only the opposite of an argument of the tool's.
+fn opposites(tool: &str) -> &'static [(&'static str, &'static str)] {
+    match tool {
+        "Grep" => &[("case_sensitive", "-i")],
+        _ => &[],
+    }
+}
+
 /// The arguments of a built-in tool, mended. None of these tools takes a list.
 pub fn mended(spec: &Spec, arguments: Arguments) -> Arguments {
     let names = names(spec);
     let mut mended = Arguments::new();
-    let arguments = unwrapped(spec, arguments);
+    let arguments = turned(spec, &names, unwrapped(spec, arguments));
     for (typed, value) in &arguments {
         let meant = meant(spec.name, &names, typed).filter(|name| {
             // Of two that mean the same neither is certain.
@@ -129,6 +137,34 @@ pub fn mended(spec: &Spec, arguments: Arguments) -> Arguments {
         mended.insert(name.to_owned(), value);
     }
     mended
+}
+
+/// The arguments with what is given by its opposite under the tool's own name, unless it is given by both.
+fn turned(spec: &Spec, names: &[String], arguments: Arguments) -> Arguments {
+    let own = |typed: &str| {
+        let pair = opposites(spec.name).iter().find(|(other, _)| folded(other) == folded(typed))?;
+        let is_given = arguments.keys().any(|other| meant(spec.name, names, other) == Some(pair.1));
+        (!is_given).then_some(pair.1)
+    };
+    let turn = |(typed, value): (&String, &Value)| match (own(typed), yes_or_no(value)) {
+        (Some(own), Some(flag)) => (own.to_owned(), Value::Bool(!flag)),
+        _ => (typed.clone(), value.clone()),
+    };
+    arguments.iter().map(turn).collect()
+}
+
+/// The boolean that a value is or spells, alone in a list too.
+fn yes_or_no(value: &Value) -> Option<bool> {
+    match value {
+        Value::Bool(flag) => Some(*flag),
+        Value::String(text) if text.eq_ignore_ascii_case("true") => Some(true),
+        Value::String(text) if text.eq_ignore_ascii_case("false") => Some(false),
+        Value::Array(elements) => match &elements[..] {
+            [only] if !only.is_array() => yes_or_no(only),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The tool's own name for an argument.
@@ -293,9 +329,29 @@ mod tests {
         }
     }
 
+    /// `false` under a name that a tool does not have counts as not given, so that a search for any case was
+    /// one for a single case.
+    #[test]
+    fn an_argument_may_be_given_by_its_opposite() {
+        let grep = tools::all().iter().find(|spec| spec.name == "Grep").unwrap();
+        for (given, meant) in [
+            (json!({"pattern": "a", "case_sensitive": false}), json!({"pattern": "a", "-i": true})),
+            (json!({"caseSensitive": "False", "regex": "a"}), json!({"-i": true, "pattern": "a"})),
+            (json!({"pattern": "a", "case-sensitive": [true]}), json!({"pattern": "a", "-i": false})),
+            (
+                json!({"input": {"pattern": "a", "case_sensitive": true}}),
+                json!({"pattern": "a", "-i": false}),
+            ),
+        ] {
+            assert_eq!(mend(grep, &given), meant, "{given}");
+        }
+    }
+
     #[test]
     fn what_could_mean_two_things_is_left_as_it_is() {
         for (tool, arguments) in [
+            ("Grep", json!({"pattern": "a", "-i": true, "case_sensitive": true})),
+            ("Grep", json!({"pattern": "a", "case_sensitive": 1})),
             ("Read", json!({"path": "a", "file_path": "b"})),
             ("Read", json!({"path": "a", "file": "b"})),
             ("Read", json!({"file_path": ["a", "b"]})),

@@ -14,7 +14,7 @@ use ignore::types::Types;
 use ignore::{DirEntry, WalkBuilder};
 
 use crate::tools::Workspace;
-use crate::tools::read::{self, Kind};
+use crate::tools::opening::{self, Kind};
 
 /// A walk ends after this many files and folders.
 const MAX_ENTRIES: usize = 1_000_000;
@@ -37,8 +37,8 @@ impl Start {
         // Put together anew, a path has no `./` and no slash at its end.
         let path: PathBuf = path.components().collect();
         let name = workspace.display(&path);
-        let metadata = fs::metadata(&path).map_err(|error| read::not_opened(&path, workspace, &error))?;
-        match read::kind(&metadata) {
+        let metadata = fs::metadata(&path).map_err(|error| opening::not_opened(&path, workspace, &error))?;
+        match opening::kind(&metadata) {
             Kind::Special(kind) => Err(format!("{name} is {kind}, neither a folder nor a file")),
             _ if is_procfs(&path) => {
                 Err(format!("{name} is on procfs, which is not searched: it shows other processes' secrets"))
@@ -258,7 +258,7 @@ fn rules_trouble(folder: &Path) -> Option<String> {
     }
     let git = folder.join(".git");
     let metadata = fs::metadata(&git).ok()?;
-    let exclude = match read::kind(&metadata) {
+    let exclude = match opening::kind(&metadata) {
         Kind::Directory => Some(git),
         Kind::File => match linked_git(&git, &metadata) {
             Ok(folder) => folder,
@@ -278,7 +278,7 @@ fn trouble(path: &Path) -> Option<String> {
 }
 
 fn trouble_of(path: &Path, metadata: &Metadata) -> Option<String> {
-    match read::kind(metadata) {
+    match opening::kind(metadata) {
         Kind::Special(kind) => Some(format!("{kind}, not a file")),
         Kind::File if metadata.len() > MAX_RULES_BYTES => {
             Some(format!("larger than {MAX_RULES_BYTES} bytes"))

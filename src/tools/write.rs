@@ -17,7 +17,7 @@ use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use crate::tools::read::{self, Kind};
+use crate::tools::opening::{self, Kind};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, slips};
 
 /// What the model is told of `Write`.
@@ -143,7 +143,7 @@ impl Old {
         let file = OpenOptions::new().write(true).custom_flags(flags.bits() as i32).open(path);
         let metadata = match &file {
             Ok(file) => {
-                if read::is_procfs(file)? {
+                if opening::is_procfs(file)? {
                     return Err(io::Error::new(ErrorKind::Unsupported, "it is on procfs"));
                 }
                 file.metadata()?
@@ -157,7 +157,7 @@ impl Old {
 }
 
 fn refuse_special(metadata: &Metadata) -> io::Result<()> {
-    match read::kind(metadata) {
+    match opening::kind(metadata) {
         Kind::File => Ok(()),
         Kind::Directory => {
             Err(io::Error::new(ErrorKind::IsADirectory, "it is a directory; name a file in it"))

@@ -131,6 +131,12 @@ fn names_that_models_know_from_elsewhere_are_understood() {
             json!({"filePath": "ab.txt", "search": "ef", "replace": "gh"}),
             "edited ab.txt (1 replacement at line 1)",
         ),
+        (
+            "Grep",
+            json!({"regex": "TWO", "file_path": "lines.txt", "mode": "content", "caseSensitive": false}),
+            "lines.txt:2:two\n",
+        ),
+        ("Grep", json!({"pattern": "TWO", "path": "lines.txt", "case_sensitive": "true"}), "[no matches]"),
         ("Bash", json!({"cmd": "echo one"}), "one"),
         ("Bash", json!({"cmd": ["bash", "-lc", "echo one | cat"]}), "one"),
         ("Bash", json!({"command": ["printf", "%s-", "one", "two (three)"]}), "one-two (three)-"),

@@ -1,0 +1,483 @@
+//! The parser of the command line, by the table of flags.
+//!
+//! It stores what was typed and decides nothing about what it means.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::completions::completions;
+use super::flags::{ACCEPTED, FLAGS, Flag, REFUSED, SANDBOX_FLAGS, SPELLINGS};
+use super::manual::{help, man_page, sandbox_help};
+use super::{Args, Command, OutputFormat};
+use crate::error::Error;
+use crate::sandbox::{permissions, policy, rules};
+use crate::tools::executables;
+use crate::tools::nearest::distance;
+
+/// Parses the arguments that follow the program's name; what they do not say is as in `args`.
+///
+/// # Errors
+///
+/// `Error::Usage` names the flag or value and, for a mistyped flag, the nearest real one.
+pub fn parse(mut arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error> {
+    // Only as the first word: `cotter -p sandbox` asks the model.
+    if arguments.first().is_some_and(|word| word == SUBCOMMAND) {
+        arguments.remove(0);
+        return parse_sandbox(arguments, args);
+    }
+    let mut parser = lexopt::Parser::from_args(arguments);
+    // The flag whose list of rules the next argument may go on with.
+    let mut open_list: Option<&Flag> = None;
+    loop {
+        // What stands behind `--` is no rule.
+        if parser.try_raw_args().is_some_and(|left| left.peek().is_some_and(|next| next == "--")) {
+            open_list = None;
+        }
+        let Some(argument) = parser.next().map_err(|error| misused(&error))? else { break };
+        let found = match &argument {
+            lexopt::Arg::Short(letter) => FLAGS.iter().find(|flag| flag.short.contains(*letter)),
+            lexopt::Arg::Long(name) => FLAGS.iter().find(|flag| flag.long == main_spelling(name)),
+            lexopt::Arg::Value(value) => {
+                let rules = value.to_str().filter(|text| rules::continues_list(text));
+                if let (Some(flag), Some(_)) = (open_list, rules) {
+                    take(&mut args, flag, value.clone())?;
+                    continue;
+                }
+                open_list = None;
+                positional(&mut args, value.clone())?;
+                continue;
+            }
+        };
+        let Some(flag) = found else {
+            let name = match argument {
+                lexopt::Arg::Long(name) => name.to_owned(),
+                lexopt::Arg::Short(letter) => return Err(unknown_letter(letter)),
+                lexopt::Arg::Value(_) => unreachable!("handled above"),
+            };
+            if !ACCEPTED.contains(&name.as_str()) {
+                return Err(unknown(&name));
+            }
+            args.without_effect.push(format!("--{name}"));
+            continue;
+        };
+        let value = match flag.value {
+            "" => OsString::new(),
+            kind => {
+                parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long)))?
+            }
+        };
+        open_list = (flag.value == "RULES").then_some(flag);
+        if let Some(text) = take(&mut args, flag, value)? {
+            return Ok(Command::Print(text));
+        }
+    }
+    Ok(Command::Run(Box::new(args)))
+}
+
+fn main_spelling(name: &str) -> &str {
+    SPELLINGS.iter().find(|(other, _)| *other == name).map_or(name, |(_, name)| name)
+}
+
+/// The first argument that makes the rest a command to contain.
+const SUBCOMMAND: &str = "sandbox";
+
+/// Parses what follows `cotter sandbox`: flags until the first word that is none, or `--`; the rest is the
+/// command.
+fn parse_sandbox(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error> {
+    let unknown =
+        |name: &str| Error::Usage(format!("cotter sandbox has no flag {name}: see cotter sandbox --help"));
+    let known = |flag: &&Flag| SANDBOX_FLAGS.contains(&flag.long);
+    let mut parser = lexopt::Parser::from_args(arguments);
+    while let Some(argument) = parser.next().map_err(|error| misused(&error))? {
+        let flag = match argument {
+            lexopt::Arg::Value(program) => {
+                let rest = parser.raw_args().map_err(|error| misused(&error))?;
+                return Ok(Command::Sandbox(Box::new(args), std::iter::once(program).chain(rest).collect()));
+            }
+            lexopt::Arg::Long(name) => FLAGS
+                .iter()
+                .filter(known)
+                .find(|flag| flag.long == name)
+                .ok_or_else(|| unknown(&format!("--{name}")))?,
+            lexopt::Arg::Short(letter) => FLAGS
+                .iter()
+                .filter(known)
+                .find(|flag| flag.short.contains(letter))
+                .ok_or_else(|| unknown(&format!("-{letter}")))?,
+        };
+        if flag.long == "help" {
+            return Ok(Command::Print(sandbox_help()));
+        }
+        let value = match flag.value {
+            "" => OsString::new(),
+            kind => {
+                parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long)))?
+            }
+        };
+        take(&mut args, flag, value)?;
+    }
+    Err(Error::Usage(
+        "cotter sandbox needs a command, as in: cotter sandbox -- make test; to ask the model, say cotter -p sandbox"
+            .to_owned(),
+    ))
+}
+
+/// What lexopt says of a switch with a value is not how people think of it.
+fn misused(error: &lexopt::Error) -> Error {
+    match error {
+        lexopt::Error::UnexpectedValue { option, .. } => {
+            Error::Usage(format!("{option} takes no value: the prompt is an argument of its own"))
+        }
+        other => Error::Usage(other.to_string()),
+    }
+}
+
+/// The output format that a command line asks for, for the report on one that is refused: whoever reads
+/// JSON gets JSON then too.
+pub fn output_format(arguments: &[OsString]) -> Option<OutputFormat> {
+    let mut format = None;
+    let mut words = arguments.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        let value = match word.strip_prefix("--output-format") {
+            Some("") => words.next(),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        format = value.and_then(OutputFormat::named).or(format);
+    }
+    format
+}
+
+/// Stores one flag's value. Gives back the text to print for the flags that print and end.
+fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>, Error> {
+    let path = || PathBuf::from(&value);
+    match flag.long {
+        // There is no other way to run yet.
+        "print" => {}
+        "prompt-file" if value == "-" => args.force_stdin = true,
+        "prompt-file" => args.prompt_file = Some(path()),
+        "no-stdin" => args.no_stdin = true,
+        "system-prompt" => args.system_prompt = Some(text(flag, &value)?),
+        "system-prompt-file" => args.system_prompt_file = Some(path()),
+        "append-system-prompt" => args.append_system_prompt = Some(text(flag, &value)?),
+        "append-system-prompt-file" => args.append_system_prompt_file = Some(path()),
+        "directory" => args.directory = Some(path()),
+        "dry-run" => args.dry_run = true,
+        "model" => args.model = Some(filled(flag, &value)?),
+        "api" => args.api = Some(one_of(flag, &value, &["openai", "anthropic"])?),
+        "base-url" => args.base_url = Some(filled(flag, &value)?),
+        "api-key-file" => args.api_key_file = Some(path()),
+        "header" => args.headers.push(text(flag, &value)?),
+        "max-output-tokens" => args.max_output_tokens = Some(count(flag, &value, 1)?),
+        "temperature" => args.temperature = Some(temperature(flag, &value)?),
+        "stop" if args.stop.len() == 4 => {
+            return Err(Error::Usage("--stop can be given at most 4 times".to_owned()));
+        }
+        "stop" => args.stop.push(filled(flag, &value)?),
+        "cacert" => args.cacert = Some(path()),
+        "idle-timeout" => args.idle_timeout_secs = Some(count(flag, &value, 1)?),
+        "max-retries" => args.max_retries = Some(count(flag, &value, 0)?),
+        "text-tool-calls" => {
+            args.text_tool_calls = Some(one_of(flag, &value, &["on", "off"])? == "on");
+        }
+        "tools" => args.tools = Some(text(flag, &value)?),
+        "tool" => args.executables.push(executables::Source::File(path())),
+        "tool-dir" => args.executables.push(executables::Source::Folder(path())),
+        "allowedTools" => args.allowed_tools.get_or_insert_default().push(text(flag, &value)?),
+        "disallowedTools" => args.disallowed_tools.push(text(flag, &value)?),
+        "permission-mode" => {
+            let names: Vec<&str> = permissions::MODES.iter().map(|(name, _)| *name).collect();
+            let name = one_of(flag, &value, &names)?;
+            args.permission_mode =
+                permissions::MODES.iter().find(|(known, _)| *known == name).expect("it is one of these").1;
+        }
+        "dangerously-skip-permissions" => args.skip_permissions = true,
+        "list-tools" => args.list_tools = true,
+        "sandbox" => {
+            let name = one_of(flag, &value, &policy::Mode::NAMES)?;
+            args.sandbox = Some(policy::Mode::named(&name).expect("it is one of these"));
+        }
+        "allow-net" => args.allow_net = true,
+        "add-dir" => args.add_dirs.push(path()),
+        "pass-env" => args.pass_env.push(filled(flag, &value)?),
+        "output" => args.output = if value == "-" { None } else { Some(path()) },
+        "output-format" => {
+            let name = one_of(flag, &value, &["text", "json", "stream-json"])?;
+            args.output_format = OutputFormat::named(&name).expect("it is one of these");
+        }
+        // The last one said holds, so that a flag typed overrides one in the file of defaults.
+        "verbose" => (args.verbose, args.quiet) = (true, false),
+        "quiet" => (args.verbose, args.quiet) = (false, true),
+        "max-turns" => args.max_turns = Some(count(flag, &value, 1)?),
+        "record" => args.record = Some(path()),
+        "replay" => args.replay = Some(path()),
+        "replay-strict" => args.replay_strict = true,
+        "single-step" => args.single_step = true,
+        "no-session-persistence" => args.no_session = true,
+        "completions" => {
+            let shell = one_of(flag, &value, &["bash", "zsh", "fish"])?;
+            return Ok(Some(completions(&shell)));
+        }
+        "man" => return Ok(Some(man_page())),
+        "help" => return Ok(Some(help())),
+        "version" => return Ok(Some(format!("cotter {}\n", env!("CARGO_PKG_VERSION")))),
+        name => unreachable!("the table has a flag that the parser does not know: --{name}"),
+    }
+    Ok(None)
+}
+
+fn positional(args: &mut Args, value: OsString) -> Result<(), Error> {
+    if value == "-" && !args.force_stdin {
+        args.force_stdin = true;
+        return Ok(());
+    }
+    let text = value.into_string().map_err(|_| {
+        Error::Usage("the prompt is not UTF-8: put it into a file and pass -f FILE".to_owned())
+    })?;
+    if let Some(prompt) = &args.prompt {
+        return Err(Error::Usage(format!(
+            "unexpected argument \"{}\" after the prompt \"{}\": quote the prompt as one argument",
+            shortened(&text),
+            shortened(prompt)
+        )));
+    }
+    args.prompt = Some(text);
+    Ok(())
+}
+
+fn shortened(text: &str) -> String {
+    let mut short: String = text.chars().take(40).collect();
+    if short.len() < text.len() {
+        short.push('…');
+    }
+    short
+}
+
+fn text(flag: &Flag, value: &OsString) -> Result<String, Error> {
+    value
+        .clone()
+        .into_string()
+        .map_err(|_| Error::Usage(format!("the value of --{} is not UTF-8", flag.long)))
+}
+
+fn filled(flag: &Flag, value: &OsString) -> Result<String, Error> {
+    let text = text(flag, value)?;
+    if text.is_empty() {
+        return Err(Error::Usage(format!("--{} needs a value that is not empty", flag.long)));
+    }
+    Ok(text)
+}
+
+fn one_of(flag: &Flag, value: &OsString, allowed: &[&str]) -> Result<String, Error> {
+    let text = text(flag, value)?;
+    if !allowed.contains(&text.as_str()) {
+        return Err(Error::Usage(format!(
+            "--{} is one of {}, not \"{text}\"",
+            flag.long,
+            allowed.join(", ")
+        )));
+    }
+    Ok(text)
+}
+
+fn count(flag: &Flag, value: &OsString, least: u32) -> Result<u32, Error> {
+    let text = text(flag, value)?;
+    match text.parse::<u32>() {
+        Ok(number) if number >= least => Ok(number),
+        _ => Err(Error::Usage(format!("--{} is a whole number from {least}, not \"{text}\"", flag.long))),
+    }
+}
+
+fn temperature(flag: &Flag, value: &OsString) -> Result<f64, Error> {
+    let text = text(flag, value)?;
+    match text.parse::<f64>() {
+        Ok(number) if (0.0..=2.0).contains(&number) => Ok(number),
+        _ => Err(Error::Usage(format!("--{} is a number from 0 to 2, not \"{text}\"", flag.long))),
+    }
+}
+
+fn unknown_letter(letter: char) -> Error {
+    match letter {
+        'c' => unknown("continue"),
+        'r' => unknown("resume"),
+        letter if letter.is_alphanumeric() => {
+            Error::Usage(format!("there is no flag -{letter}: see cotter --help"))
+        }
+        _ => Error::Usage(
+            "a prompt that begins with a dash goes after --, as in: cotter -p -- \"- one\"".to_owned(),
+        ),
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    if let Some((_, way)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+        return Error::Usage(format!("--{name} is not supported: {way}"));
+    }
+    let nearest = FLAGS.iter().map(|flag| (distance(name, flag.long), flag.long)).min();
+    match nearest {
+        Some((distance, long)) if distance <= 1 + long.len() / 4 => {
+            Error::Usage(format!("there is no flag --{name}: did you mean --{long}?"))
+        }
+        _ => Error::Usage(format!("there is no flag --{name}: see cotter --help")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Args {
+        match parse(words.iter().map(OsString::from).collect(), Args::default()) {
+            Ok(Command::Run(args)) => *args,
+            Ok(Command::Print(text)) => panic!("printed {text}"),
+            Ok(Command::Sandbox(..)) => panic!("taken for a command"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn refused(words: &[&str]) -> String {
+        match parse(words.iter().map(OsString::from).collect(), Args::default()) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("{words:?} was accepted"),
+        }
+    }
+
+    #[test]
+    fn the_prompt_stands_anywhere() {
+        for words in
+            [&["-p", "hi", "--model", "m"][..], &["-p", "--model", "m", "hi"], &["hi", "--model=m", "-p"]]
+        {
+            let args = parsed(words);
+            assert_eq!((args.prompt.as_deref(), args.model.as_deref()), (Some("hi"), Some("m")));
+        }
+    }
+
+    #[test]
+    fn every_flag_of_the_table_is_known_to_the_parser() {
+        for flag in FLAGS {
+            let value = match flag.long {
+                "temperature" | "max-output-tokens" | "max-turns" | "max-retries" | "idle-timeout" => "1",
+                "api" => "openai",
+                "text-tool-calls" => "on",
+                "output-format" => "json",
+                "completions" => "fish",
+                "permission-mode" => "plan",
+                "sandbox" => "off",
+                _ => "x",
+            };
+            let mut words = vec![OsString::from(format!("--{}", flag.long))];
+            if !flag.value.is_empty() {
+                words.push(value.into());
+            }
+            if flag.long == "replay-strict" {
+                words.extend(["--replay".into(), "x".into()]);
+            }
+            assert!(parse(words, Args::default()).is_ok(), "--{}", flag.long);
+        }
+    }
+
+    #[test]
+    fn a_mistyped_flag_is_answered_with_the_nearest_real_one() {
+        assert_eq!(refused(&["--max-turn", "3"]), "there is no flag --max-turn: did you mean --max-turns?");
+        assert_eq!(refused(&["--modle", "3"]), "there is no flag --modle: did you mean --model?");
+        assert_eq!(refused(&["--zzzzzzz"]), "there is no flag --zzzzzzz: see cotter --help");
+        assert_eq!(refused(&["-x"]), "there is no flag -x: see cotter --help");
+    }
+
+    #[test]
+    fn what_is_not_there_is_refused_by_name() {
+        assert_eq!(refused(&["-c"]), "--continue is not supported: it is not in this version");
+        assert_eq!(
+            refused(&["--settings", "x"]),
+            "--settings is not supported: no settings files are read; put flags into the file named by COTTER_CONFIG"
+        );
+    }
+
+    /// As scripts written for `claude` have it: the list has no end but the first argument that is no rule.
+    #[test]
+    fn a_list_of_rules_goes_on_until_the_prompt() {
+        let rules = |words: &[&str]| {
+            let args = parsed(words);
+            (args.allowed_tools.unwrap_or_default(), args.disallowed_tools, args.prompt)
+        };
+        let texts = |texts: &[&str]| texts.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>();
+        let prompt = || Some("my prompt".to_owned());
+        let cases: [(&[&str], &[&str], &[&str]); 8] = [
+            (&["--allowedTools", "Read", "Bash(git log:*)", "my prompt"], &["Read", "Bash(git log:*)"], &[]),
+            (&["--allowed-tools", "Read,Edit", "my prompt", "-p"], &["Read,Edit"], &[]),
+            (
+                &["--allowedTools=Read", "WebFetch", "mcp__a__b", "my prompt"],
+                &["Read", "WebFetch", "mcp__a__b"],
+                &[],
+            ),
+            (
+                &["--allowedTools", "Read", "--disallowedTools", "Bash", "Write", "my prompt"],
+                &["Read"],
+                &["Bash", "Write"],
+            ),
+            (&["--allowedTools", "Read", "--allowed-tools", "Edit", "my prompt"], &["Read", "Edit"], &[]),
+            (
+                &["my prompt", "--disallowed-tools", "weather(Rome)", "Read Write"],
+                &[],
+                &["weather(Rome)", "Read Write"],
+            ),
+            (&["--allowedTools", "Read", "-p", "my prompt"], &["Read"], &[]),
+            (&["--allowedTools", "", "my prompt"], &[""], &[]),
+        ];
+        for (words, allowed, denied) in cases {
+            assert_eq!(rules(words), (texts(allowed), texts(denied), prompt()), "{words:?}");
+        }
+        let fenced = rules(&["--allowedTools", "Read", "--", "Write"]);
+        assert_eq!(fenced, (texts(&["Read"]), Vec::new(), Some("Write".to_owned())));
+        let other = rules(&["--allowedTools", "Read", "-p", "Write"]);
+        assert_eq!(other, (texts(&["Read"]), Vec::new(), Some("Write".to_owned())), "a flag ends the list");
+    }
+
+    #[test]
+    fn a_flag_of_claude_without_effect_is_accepted_and_remembered() {
+        assert_eq!(parsed(&["--strict-mcp-config", "hi"]).without_effect, ["--strict-mcp-config"]);
+    }
+
+    #[test]
+    fn bad_values_name_the_flag_and_what_it_takes() {
+        assert_eq!(refused(&["--max-turns", "0"]), "--max-turns is a whole number from 1, not \"0\"");
+        assert_eq!(refused(&["--temperature", "2.1"]), "--temperature is a number from 0 to 2, not \"2.1\"");
+        assert_eq!(refused(&["--temperature", "NaN"]), "--temperature is a number from 0 to 2, not \"NaN\"");
+        assert_eq!(
+            refused(&["--output-format", "yaml"]),
+            "--output-format is one of text, json, stream-json, not \"yaml\""
+        );
+        assert_eq!(refused(&["--model"]), "--model needs a value: NAME");
+        assert_eq!(
+            refused(&["two", "words"]),
+            "unexpected argument \"words\" after the prompt \"two\": quote the prompt as one argument"
+        );
+    }
+
+    #[test]
+    fn the_format_of_a_refused_command_line_is_the_last_one_asked_for() {
+        let format =
+            |words: &[&str]| output_format(&words.iter().map(OsString::from).collect::<Vec<OsString>>());
+        assert_eq!(format(&["--output-format", "json", "--nonsense"]), Some(OutputFormat::Json));
+        assert_eq!(format(&["--nonsense", "--output-format=stream-json"]), Some(OutputFormat::StreamJson));
+        assert_eq!(format(&["--output-format=json", "--output-format", "text"]), Some(OutputFormat::Text));
+        assert_eq!(format(&["--", "--output-format=json"]), None);
+        assert_eq!(format(&["--output-format", "xml"]), None);
+        assert_eq!(format(&["--output-format"]), None);
+    }
+
+    #[test]
+    fn of_verbose_and_quiet_the_last_one_holds() {
+        let streams = |words: &[&str]| (parsed(words).verbose, parsed(words).quiet);
+        assert_eq!(streams(&["--verbose", "-q"]), (false, true));
+        assert_eq!(streams(&["-q", "--verbose"]), (true, false));
+    }
+
+    #[test]
+    fn a_dash_forces_standard_input_alone_or_after_the_prompt() {
+        let alone = parsed(&["-p", "-"]);
+        assert_eq!((alone.prompt, alone.force_stdin), (None, true));
+        let after = parsed(&["-p", "hi", "-"]);
+        assert_eq!((after.prompt.as_deref(), after.force_stdin), (Some("hi"), true));
+    }
+}

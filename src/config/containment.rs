@@ -1,0 +1,212 @@
+//! Which tools there are, what they may do, and where and with what environment they run.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::endpoint::endpoint;
+use super::variables::Environment;
+use super::workspace;
+use crate::args::Args;
+use crate::error::Error;
+use crate::sandbox::environment;
+use crate::sandbox::permissions::{self, Permissions};
+use crate::sandbox::policy::{Mode, Network};
+use crate::sandbox::rules::{self, Rule};
+use crate::sandbox::writable::{self, Places};
+use crate::sandbox::{Policy, Setup, paths};
+use crate::tools;
+use crate::tools::executables::Found;
+
+/// How tools run that are only listed: no key is needed then, but one that is there is kept from them.
+///
+/// # Errors
+///
+/// `Usage` names the folder that cannot be used.
+pub fn setup_without_api(args: &Args, environment: &Environment) -> Result<(Setup, Vec<String>), Error> {
+    let key = endpoint(args, environment).ok().and_then(|endpoint| endpoint.key);
+    setup(args, environment, key.as_ref().map(|(key, _)| key.expose()))
+}
+
+/// Where cotter keeps what outlives a run.
+pub fn state_folder(environment: &Environment) -> Option<PathBuf> {
+    let state = match environment.absolute("XDG_STATE_HOME") {
+        Some(state) => state,
+        None => environment.absolute("HOME").filter(|home| home.is_dir())?.join(".local/state"),
+    };
+    Some(state.join("cotter"))
+}
+
+/// How tools run, and what the user is to read about that. The key that the run uses is kept from them.
+///
+/// # Errors
+///
+/// `Usage` names the folder that cannot be used.
+pub fn setup(
+    args: &Args,
+    environment: &Environment,
+    own_key: Option<&str>,
+) -> Result<(Setup, Vec<String>), Error> {
+    let workspace = workspace()?;
+    let (policy, lines) = policy(args, environment, &workspace)?;
+    let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
+    let setup = Setup {
+        environment: environment::for_tools(environment.0.iter(), &rules),
+        temp_parent: environment.raw("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
+        workspace,
+        policy,
+    };
+    Ok((setup, lines))
+}
+
+fn policy(args: &Args, environment: &Environment, workspace: &Path) -> Result<(Policy, Vec<String>), Error> {
+    let mut added = Vec::new();
+    for folder in &args.add_dirs {
+        let unusable = |why: &str| Error::Usage(format!("--add-dir \"{}\": {why}", folder.display()));
+        let real = fs::canonicalize(folder).map_err(|error| unusable(&error.to_string()))?;
+        if !real.is_dir() {
+            return Err(unusable("it is no folder"));
+        }
+        added.push(real);
+    }
+    let network = if args.allow_net { Network::Shared } else { Network::Own };
+    let home = environment.absolute("HOME").map(|home| real_path(&home)).filter(|home| home.is_dir());
+    let state = state_folder(environment).map(|state| real_path(&state));
+    let places = Places { workspace, home: home.as_deref(), state: state.as_deref() };
+    Ok(writable::policy(mode(args), network, &added, places))
+}
+
+/// What is typed beats what is implied, but a run that only plans writes nowhere.
+fn mode(args: &Args) -> Mode {
+    match (args.sandbox, args.skip_permissions) {
+        (Some(Mode::Off), _) | (None, true) => Mode::Off,
+        _ if permission_mode(args) == permissions::Mode::Plan => Mode::ReadOnly,
+        (mode, _) => mode.unwrap_or_default(),
+    }
+}
+
+fn permission_mode(args: &Args) -> permissions::Mode {
+    if args.skip_permissions { permissions::Mode::Bypass } else { args.permission_mode }
+}
+
+/// The path without symbolic links, as far as it exists.
+fn real_path(path: &Path) -> PathBuf {
+    let real = |above: &Path| {
+        let rest = path.strip_prefix(above).ok()?;
+        fs::canonicalize(above).ok().map(|real| real.join(rest))
+    };
+    path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
+}
+
+/// The tools that the model is told of: those of `--tools` but for those that `--disallowedTools` takes away.
+///
+/// # Errors
+///
+/// `Usage` names the tool that is not there, or the rule that is none.
+pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
+    let permissions = permissions(args, environment, Path::new("/"))?;
+    let mut offered = chosen_tools(args, environment)?;
+    offered.retain(|spec| !permissions.removes(spec.name));
+    Ok(offered)
+}
+
+/// What the rules and the mode come to.
+///
+/// # Errors
+///
+/// `Usage` names the rule that cannot be used.
+pub fn permissions(args: &Args, environment: &Environment, workspace: &Path) -> Result<Permissions, Error> {
+    let places =
+        paths::Places { workspace: workspace.to_owned(), home: environment.raw("HOME").map(PathBuf::from) };
+    let read = |flag: &str, lists: &[String]| -> Result<Vec<Rule>, Error> {
+        let texts = lists.iter().flat_map(|list| rules::split(list));
+        let refuse = |text: &str, why: &str| {
+            Error::Usage(format!(
+                "--{flag}: the rule \"{text}\" cannot be used: {why}: a rule is Tool or Tool(specifier), such as \"Bash(git log:*)\" or \"Edit(src/**)\""
+            ))
+        };
+        texts.map(|text| Rule::parse(text, &places).map_err(|why| refuse(text, &why))).collect()
+    };
+    let allowed = args.allowed_tools.as_ref().map(|lists| read("allowedTools", lists)).transpose()?;
+    let denied = read("disallowedTools", &args.disallowed_tools)?;
+    Ok(Permissions {
+        mode: permission_mode(args),
+        sandbox_is_off: mode(args) == Mode::Off,
+        allowed,
+        denied,
+        roots: std::iter::once(workspace.to_owned())
+            .chain(args.add_dirs.iter().map(|folder| workspace.join(folder)))
+            .collect(),
+    })
+}
+
+/// What to say of rules whose tools are not there: scripts written for another agent may name some.
+pub fn rules_without_effect(args: &Args, is_executable: impl Fn(&str) -> bool) -> Vec<String> {
+    let allowed = args.allowed_tools.as_deref().unwrap_or_default();
+    let flags = [("allowedTools", allowed), ("disallowedTools", &args.disallowed_tools)];
+    let warning = |(flag, lists): (&str, &[String])| {
+        let rules = lists.iter().flat_map(|list| rules::split(list));
+        let mut names: Vec<&str> = rules.map(|rule| rule.split('(').next().unwrap_or_default()).collect();
+        names.retain(|name| !tools::access::exists(name) && !is_executable(name));
+        names.sort_unstable();
+        names.dedup();
+        (!names.is_empty()).then(|| {
+            format!("--{flag}: there is no tool {}, so rules about it have no effect", names.join(", "))
+        })
+    };
+    flags.into_iter().filter_map(warning).collect()
+}
+
+/// The tools of `--tools`, in the table's order. Bash needs a shell to be there, and brings the tools for what
+/// it starts in the background.
+fn chosen_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
+    let has_shell = || tools::command::shell(environment.raw("PATH").unwrap_or_default()).is_some();
+    let list = args.tools.as_deref().unwrap_or("default");
+    let mut names: Vec<&str> = list.split([',', ' ']).filter(|name| !name.is_empty()).collect();
+    if names == ["default"] {
+        let all = tools::all().iter().map(|spec| spec.name);
+        names = all.filter(|name| !tools::needs_shell(name) || has_shell()).collect();
+    }
+    for name in &names {
+        if !tools::all().iter().any(|spec| spec.name == *name) {
+            // It may be the name of a program, which is known when that was asked.
+            if !args.executables.is_empty() {
+                continue;
+            }
+            let known: Vec<&str> = tools::all().iter().map(|spec| spec.name).collect();
+            return Err(Error::Usage(format!(
+                "--tools: there is no tool \"{name}\": choose from {}",
+                known.join(", ")
+            )));
+        }
+        if tools::needs_shell(name) && !has_shell() {
+            return Err(Error::Usage(format!(
+                "--tools: {name} needs a bash or sh in PATH, and there is none"
+            )));
+        }
+    }
+    let is_brought = |name| names.contains(&"Bash") && tools::needs_shell(name);
+    let is_offered = |spec: &&tools::Spec| names.contains(&spec.name) || is_brought(spec.name);
+    Ok(tools::all().iter().filter(is_offered).collect())
+}
+
+/// Programs that are tools, and the names in `--tools` that must be theirs.
+pub struct Executables {
+    /// The programs, in the order given. They are offered whatever `--tools` says.
+    pub found: Vec<Found>,
+    /// Names in `--tools` that no built-in tool has.
+    pub named: Vec<String>,
+}
+
+/// The programs of `--tool` and `--tool-dir`.
+///
+/// # Errors
+///
+/// `Usage` names what cannot be a tool.
+pub fn executables(args: &Args) -> Result<Executables, Error> {
+    let found = tools::executables::find(&args.executables).map_err(Error::Usage)?;
+    let names = args.tools.as_deref().unwrap_or("default").split([',', ' ']);
+    let is_other = |name: &&str| {
+        !name.is_empty() && *name != "default" && !tools::all().iter().any(|spec| spec.name == *name)
+    };
+    Ok(Executables { found, named: names.filter(is_other).map(str::to_owned).collect() })
+}
