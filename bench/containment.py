@@ -5,6 +5,9 @@
 
 A call's time is that of a run with it less that of a run with a call of Read, which starts no process: what
 is left is the shell and what is around it. The programs take turns, so that a busy machine slows all alike.
+
+Root measures ahead of everything else that runs: tools have a session of their own, and on a busy machine a
+new session waits for its first turn of the processor longer (10 ms and more) than all the rest takes.
 """
 
 import os
@@ -48,8 +51,17 @@ def table(times):
                 yield f"| {name} | {which} call, {mode} | {call:.2f} | {call - time['shell']:.2f} |"
 
 
+def go_ahead_of_others():
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        return "ahead of all others"
+    except PermissionError:
+        return "among all others; root measures ahead of them"
+
+
 def main():
     cotter = sys.argv[1]
+    where = go_ahead_of_others()
     with tempfile.TemporaryDirectory() as folder:
         workspace = os.path.join(folder, "work")
         os.mkdir(workspace)
@@ -68,7 +80,7 @@ def main():
             process.wait()
     print("\n| of the times | what | ms | over the shell |\n|---|---|---|---|")
     print("\n".join(table(times)))
-    print(f"\n{BATCHES * BATCH} runs each; later calls are the {LATER} after the first.")
+    print(f"\n{BATCHES * BATCH} runs each; later calls are the {LATER} after the first. Measured {where}.")
 
 
 main()
