@@ -85,6 +85,14 @@ pub fn hide(text: &str, secrets: &[Secret]) -> String {
     secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), HIDDEN))
 }
 
+/// The same in JSON text, where a few characters are written otherwise.
+pub fn hide_in_json(json: &str, secrets: &[Secret]) -> String {
+    secrets.iter().fold(json.to_owned(), |json, secret| {
+        let quoted = serde_json::Value::from(secret.expose()).to_string();
+        json.replace(&quoted[1..quoted.len() - 1], HIDDEN)
+    })
+}
+
 /// What stands where a secret stood.
 pub const HIDDEN: &str = "(secret)";
 
@@ -256,7 +264,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let (system, tools) = (system_prompt(args)?, offered_tools(args, environment)?);
     let executables = executables(args)?;
     let permissions = permissions(args, environment, &workspace)?;
-    let replay = args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
+    let mut replay =
+        args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
     let recorded = replay.as_ref().map(Replay::origin).transpose()?;
     let endpoint = match &recorded {
         Some(recorded) => replayed_endpoint(args, recorded)?,
@@ -276,6 +285,11 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         learnt: Learnt::default(),
     };
     let headers = headers(args, environment, &endpoint)?;
+    let mut secrets = secrets(&headers);
+    if let Some(replay) = &mut replay {
+        secrets.extend(keys(environment));
+        replay.keep_secret(secrets.clone());
+    }
     let default_idle_secs = if loopback { 600 } else { 120 };
     let network = NetworkSettings {
         ca_bundle: args.cacert.clone().or_else(|| environment.raw("SSL_CERT_FILE").map(PathBuf::from)),
@@ -289,7 +303,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     Ok(Config {
         settings,
         base_url: endpoint.base_url,
-        secrets: secrets(&headers),
+        secrets,
         host_name,
         loopback,
         headers,
@@ -408,7 +422,7 @@ fn permission_mode(args: &Args) -> permissions::Mode {
 }
 
 /// The path without symbolic links, as far as it exists.
-fn real_path(path: &Path) -> PathBuf {
+pub fn real_path(path: &Path) -> PathBuf {
     let real = |above: &Path| {
         let rest = path.strip_prefix(above).ok()?;
         fs::canonicalize(above).ok().map(|real| real.join(rest))
@@ -787,10 +801,20 @@ fn headers(
 }
 
 /// What of the headers must not be shown: their values, and a bearer's token by itself. Short values are
-/// words that stand in any text.
+/// words that stand in any text, and so are longer ones of letters alone, such as `assistant`, if they are no key.
 fn secrets(headers: &[(String, String)]) -> Vec<Secret> {
-    let values = headers.iter().map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
+    let is_key = |name: &str| ["authorization", "x-api-key"].contains(&name);
+    let is_word = |value: &str| value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let values = headers.iter().filter(|(name, value)| is_key(name) || !is_word(value));
+    let values = values.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
     values.filter(|value| value.len() >= LEAST_SECRET_BYTES).map(|value| Secret(value.to_owned())).collect()
+}
+
+/// The keys in the environment: a replay needs none, and yet shows none.
+fn keys(environment: &Environment) -> Vec<Secret> {
+    let names = ["OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
+    let found = names.iter().filter_map(|name| environment.key(name).ok().flatten());
+    found.filter(|key| key.expose().len() >= LEAST_SECRET_BYTES).collect()
 }
 
 fn header(line: &str) -> Option<(String, String)> {

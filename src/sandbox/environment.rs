@@ -22,17 +22,21 @@ pub struct Rules<'a> {
     pub passed: &'a [String],
 }
 
+/// Where programs lie if `PATH` names no folder. Shells take an empty one for the current folder, and look
+/// there too if there is none.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The variables for tools.
 pub fn for_tools<'a>(
     variables: impl Iterator<Item = (&'a OsString, &'a OsString)>,
     rules: &Rules,
 ) -> Vec<(OsString, OsString)> {
     let kept = variables.filter(|(name, value)| rules.keep(name, value));
-    kept.map(|(name, value)| {
-        let value = if name == "PATH" { absolute_entries(value) } else { value.clone() };
-        (name.clone(), value)
-    })
-    .collect()
+    let (paths, mut kept): (Vec<_>, Vec<_>) =
+        kept.map(|(name, value)| (name.clone(), value.clone())).partition(|(name, _)| name == "PATH");
+    let path = paths.first().map(|(_, value)| absolute_entries(value)).filter(|path| !path.is_empty());
+    kept.push(("PATH".into(), path.unwrap_or_else(|| USUAL_PATH.into())));
+    kept
 }
 
 /// By which variables cotter is given a key.

@@ -5,6 +5,9 @@
 
 mod attempts;
 mod command;
+mod meaning;
+
+pub use meaning::{has_git, new_repository};
 
 use std::fs;
 use std::io::Write;
@@ -21,7 +24,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use crate::processes::{DONE, UNCONTAINED, asking, bare, bash, done, failed, results, story};
 use crate::stage::says;
-use crate::story::{Outcome, Story};
+use crate::story::{Outcome, Story, new_folder};
 use attempts::{ATTEMPTS, Attempt, Class, Needs, PERMITTED};
 
 /// What lies outside of every workspace: a file, sockets, a listener on the loopback, and a process.
@@ -142,9 +145,13 @@ fn has_what_it_runs(name: &str, command: &str) -> bool {
     !is_missing
 }
 
-/// Past the capture of a test's output, since `.ci/run` counts these.
 fn skip(name: &str, reason: &str) {
-    let line = format!("SKIPPED attempt_{name}: {reason}\n");
+    skipped(&format!("attempt_{name}"), reason);
+}
+
+/// Past the capture of a test's output, since `.ci/run` counts these.
+pub fn skipped(test: &str, reason: &str) {
+    let line = format!("SKIPPED {test}: {reason}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 

@@ -34,4 +34,5 @@ mod streams;
 mod talk;
 mod text_calls;
 mod tls;
+mod untrusted;
 mod your_program;
