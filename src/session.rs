@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::config::{Secret, hide_in_json};
+use crate::config::{Secret, hide};
 use crate::error::Error;
 
 /// A session file that is being written.
@@ -54,7 +54,7 @@ impl Session {
     /// `Internal` if the disk does not take it: a session once begun is kept whole or the run ends.
     pub fn append(&mut self, line: &str) -> Result<(), Error> {
         self.file
-            .write_all(format!("{}\n", hide_in_json(line, &self.secrets)).as_bytes())
+            .write_all(format!("{}\n", hide(line, &self.secrets)).as_bytes())
             .map_err(|error| self.lost(&error))
     }
 

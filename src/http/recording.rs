@@ -14,7 +14,7 @@ use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
 use super::net::shown;
-use crate::config::{HIDDEN, Secret, hide, hide_in_json};
+use crate::config::{HIDDEN, Secret, hide};
 use crate::error::Error;
 use crate::provider::Api;
 
@@ -103,7 +103,7 @@ impl Recorder {
         let request: Value = serde_json::from_slice(&body.concat())
             .map_err(|error| Error::Internal(format!("a request of our own is not JSON: {error}")))?;
         // A result may quote the key, as that of a file which holds it.
-        let request = hide_in_json(&format!("{request:#}\n"), &self.secrets);
+        let request = hide(&format!("{request:#}\n"), &self.secrets);
         self.new_file("request.json", &request)?;
         let mut head = format!("HTTP/1.1 {status}\n{ORIGIN_HEADER}: {}\n", self.origin);
         for (name, value) in headers.iter().filter(|(name, _)| KEPT_HEADERS.contains(&name.as_str())) {
@@ -133,10 +133,11 @@ impl Recorder {
     /// Takes the next bytes of the response's body. A server that quotes the key gets it replaced.
     pub fn body(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.held.extend_from_slice(bytes);
-        for secret in &self.secrets {
-            replace(&mut self.held, secret.expose().as_bytes());
+        let mut longest = 1;
+        for form in self.secrets.iter().flat_map(Secret::forms) {
+            replace(&mut self.held, form.as_bytes());
+            longest = longest.max(form.len());
         }
-        let longest = self.secrets.iter().map(|secret| secret.expose().len()).max().unwrap_or(1);
         let sure = self.held.len().saturating_sub(longest - 1);
         self.write(sure)
     }
@@ -287,7 +288,7 @@ impl Replay {
         self.next += 1;
         if let Some(request_path) = self.requests.get(number) {
             let body = body.concat();
-            let text = hide_in_json(&String::from_utf8_lossy(&body), &self.secrets);
+            let text = hide(&String::from_utf8_lossy(&body), &self.secrets);
             let now: Value = serde_json::from_str(&text)
                 .map_err(|error| Error::Internal(format!("a request of our own is not JSON: {error}")))?;
             let then = read_request(request_path)?;

@@ -270,7 +270,9 @@ mod tests {
         let owned: Vec<(OsString, OsString)> =
             variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let kept = for_tools(owned.iter().map(|(name, value)| (name, value)), rules);
-        kept.into_iter().map(|(name, _)| name.into_string().unwrap()).collect()
+        let names = kept.into_iter().map(|(name, _)| name.into_string().unwrap());
+        // PATH is always there.
+        names.filter(|kept| variables.iter().any(|(name, _)| name == kept)).collect()
     }
 
     #[test]
@@ -312,6 +314,28 @@ mod tests {
         ] {
             assert_eq!(kept(&[(name, "x y z")], &RULES), [] as [&str; 0], "{name}");
         }
+    }
+
+    /// What tools get for PATH.
+    fn path(variables: &[(&str, &str)]) -> OsString {
+        let owned: Vec<(OsString, OsString)> =
+            variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let kept = for_tools(owned.iter().map(|(name, value)| (name, value)), &RULES);
+        kept.into_iter().find(|(name, _)| name == "PATH").unwrap().1
+    }
+
+    #[test]
+    fn the_path_names_absolute_folders_and_never_none() {
+        for (value, expected) in [
+            ("/bin:/usr/bin", "/bin:/usr/bin"),
+            (".:/bin::bin:./bin:/b:", "/bin:/b"),
+            ("", USUAL_PATH),
+            (":", USUAL_PATH),
+            ("bin:.", USUAL_PATH),
+        ] {
+            assert_eq!(path(&[("PATH", value)]), expected, "{value}");
+        }
+        assert_eq!(path(&[]), USUAL_PATH);
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod executables;
 mod exit_codes;
 mod files;
 mod images;
+mod keys;
 mod permissions;
 mod processes;
 mod proxies;

@@ -115,7 +115,7 @@ const CACHES: [(&str, &str); 4] = [
     ("GOCACHE", ".cache/go-build"),
     ("npm_config_cache", ".npm"),
     ("CARGO_HOME", ".cargo"),
-    ("PIP_CACHE_DIR", ".cache/pip"),
+    ("XDG_CACHE_HOME", ".cache"),
 ];
 
 #[test]
@@ -200,10 +200,7 @@ fn shared_memory_and_a_fork_server_name_their_flags() {
     assert!(closed.ends_with(hint), "{closed}");
     assert_eq!(run(lock, &["--add-dir", "/dev/shm"]), "locked");
     let closed = run(server, &["--add-dir", "/dev/shm"]);
-    assert!(
-        closed.contains("\n[sandbox: UNIX sockets") && closed.ends_with("--sandbox off opens all of it]"),
-        "{closed}"
-    );
+    assert!(closed.ends_with("UNIX sockets are closed everywhere; --sandbox off opens them]"), "{closed}");
     assert_eq!(run(server, &UNCONTAINED), "served");
 }
 
