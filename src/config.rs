@@ -384,7 +384,8 @@ pub fn setup(
     let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
     let setup = Setup {
         environment: environment::for_tools(environment.0.iter(), &rules),
-        temp_parent: environment.raw("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
+        // A command may go elsewhere, and Landlock opens no folder through a link.
+        temp_parent: real_path(Path::new(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
         workspace,
         policy,
     };
