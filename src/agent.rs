@@ -83,14 +83,15 @@ impl Agent {
             config.rates_url,
             config.permissions,
         );
-        toolbox.add(config.executables)?;
-        settings.tools = toolbox.offered().to_vec();
+        // Before any program of the user's runs, which could put something else in the place of the folder.
         let recorder = match &config.record {
             Some(folder) => {
                 Some(Recorder::create(folder, settings.api, &config.host_name, config.secrets.clone())?)
             }
             None => None,
         };
+        toolbox.add(config.executables)?;
+        settings.tools = toolbox.offered().to_vec();
         let client = Client::new(config.network);
         let mut http = Http::new(client, recorder, config.replay, config.max_retries, config.loopback);
         if settings.model.is_empty() {
@@ -104,7 +105,8 @@ impl Agent {
         headers.retain(|(name, _)| !config.headers.iter().any(|(asked, _)| asked == name));
         headers.extend(config.headers);
         let session = config.sessions.and_then(|folder| {
-            Session::create(&folder, &session_id, &toolbox.workspace().root, &settings.origin())
+            let root = &toolbox.workspace().root;
+            Session::create(&folder, &session_id, root, &settings.origin(), config.secrets)
                 .inspect_err(|reason| output.detail(reason))
                 .ok()
         });

@@ -23,9 +23,10 @@ mod variables;
 
 use containment::state_folder;
 pub use containment::{
-    Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
+    Executables, executables, offered_tools, permissions, real_path, rules_without_effect, setup,
+    setup_without_api,
 };
-use endpoint::{endpoint, headers, host_of, model, replayed_endpoint, secrets};
+use endpoint::{endpoint, headers, host_of, keys, model, replayed_endpoint, secrets};
 pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};
 
 /// The flags in the file that `COTTER_CONFIG` names, if it names one: they hold where nothing else is typed.
@@ -122,7 +123,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let (system, tools) = (system_prompt(args)?, offered_tools(args, environment)?);
     let executables = executables(args)?;
     let permissions = permissions(args, environment, &workspace)?;
-    let replay = args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
+    let mut replay =
+        args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
     let recorded = replay.as_ref().map(Replay::origin).transpose()?;
     let endpoint = match &recorded {
         Some(recorded) => replayed_endpoint(args, recorded)?,
@@ -142,6 +144,11 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         learnt: Learnt::default(),
     };
     let headers = headers(args, environment, &endpoint)?;
+    let mut secrets = secrets(&headers);
+    if let Some(replay) = &mut replay {
+        secrets.extend(keys(environment));
+        replay.keep_secret(secrets.clone());
+    }
     let default_idle_secs = if loopback { 600 } else { 120 };
     let network = NetworkSettings {
         ca_bundle: args.cacert.clone().or_else(|| environment.raw("SSL_CERT_FILE").map(PathBuf::from)),
@@ -155,7 +162,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     Ok(Config {
         settings,
         base_url: endpoint.base_url,
-        secrets: secrets(&headers),
+        secrets,
         host_name,
         loopback,
         headers,

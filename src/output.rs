@@ -37,7 +37,7 @@ pub struct Summary {
 /// Both streams, and what is known of them.
 pub struct Output {
     format: OutputFormat,
-    file: Option<PathBuf>,
+    file: Option<AnswerFile>,
     verbose: bool,
     quiet: bool,
     color: bool,
@@ -98,7 +98,7 @@ impl Output {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => return refuse(&error.to_string()),
                 _ => {}
             }
-            self.file = Some(file.clone());
+            self.file = Some(AnswerFile { path: file.clone(), target: real_target(file) });
         }
         Ok(())
     }
@@ -372,10 +372,29 @@ pub fn stdout_error(error: &io::Error, answered: bool) -> Error {
 /// The file whole or not at all: beside it first, then in its place. What is no regular file (a FIFO, a
 /// device) is written as it is, and so is what a descriptor leads to: replacing the file behind
 /// `/dev/stdout` would take it from whoever opened it.
-fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+/// The file that `-o` names.
+struct AnswerFile {
+    path: PathBuf,
+    /// Where that really lay at the start. Nothing contains cotter, so a tool that makes a symbolic link of
+    /// the file, or of a folder above it, must not choose where the answer goes.
+    target: Option<PathBuf>,
+}
+
+/// Where a file lies that may not be there yet. None if that cannot be told.
+fn real_target(path: &Path) -> Option<PathBuf> {
+    let followed = crate::tools::write::follow_links(path).ok()?;
+    std::path::absolute(followed).ok().map(|path| crate::config::real_path(&path))
+}
+
+/// Tools have ended by now.
+fn write_file(file: &AnswerFile, bytes: &[u8]) -> Result<(), Error> {
+    let path = &file.path;
     let failed = |error: io::Error| Error::Internal(format!("cannot write \"{}\": {error}", path.display()));
     let is_descriptor =
         ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|place| path.starts_with(place));
+    if !is_descriptor && real_target(path) != file.target {
+        return Err(failed(io::Error::other("it has come to lead elsewhere during the run")));
+    }
     let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
     match is_descriptor || special {
         true => fs::OpenOptions::new()

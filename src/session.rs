@@ -10,12 +10,15 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
+use crate::config::{Secret, hide};
 use crate::error::Error;
 
 /// A session file that is being written.
 pub struct Session {
     path: PathBuf,
     file: File,
+    /// Never written, though a result may quote them.
+    secrets: Vec<Secret>,
 }
 
 impl Session {
@@ -24,13 +27,19 @@ impl Session {
     /// # Errors
     ///
     /// Why there can be none, for `--verbose`: a read-only home is no reason to end a run.
-    pub fn create(folder: &Path, id: &str, workspace: &Path, origin: &str) -> Result<Session, String> {
+    pub fn create(
+        folder: &Path,
+        id: &str,
+        workspace: &Path,
+        origin: &str,
+        secrets: Vec<Secret>,
+    ) -> Result<Session, String> {
         let path = folder.join(format!("{id}.jsonl"));
         let unusable = |error: std::io::Error| format!("no session is kept: \"{}\": {error}", path.display());
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
         let file =
             OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).map_err(unusable)?;
-        let mut session = Session { path: path.clone(), file };
+        let mut session = Session { path: path.clone(), file, secrets };
         let first = json!({
             "type": "session", "version": 1, "id": id, "folder": workspace.to_string_lossy(), "origin": origin,
         });
@@ -44,7 +53,9 @@ impl Session {
     ///
     /// `Internal` if the disk does not take it: a session once begun is kept whole or the run ends.
     pub fn append(&mut self, line: &str) -> Result<(), Error> {
-        self.file.write_all(format!("{line}\n").as_bytes()).map_err(|error| self.lost(&error))
+        self.file
+            .write_all(format!("{}\n", hide(line, &self.secrets)).as_bytes())
+            .map_err(|error| self.lost(&error))
     }
 
     /// Sees that the file is on the disk.

@@ -1,5 +1,6 @@
 //! Which tools there are, what they may do, and where and with what environment they run.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,7 +52,8 @@ pub fn setup(
     let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
     let setup = Setup {
         environment: environment::for_tools(environment.0.iter(), &rules),
-        temp_parent: environment.raw("TMPDIR").map_or_else(|| PathBuf::from("/tmp"), PathBuf::from),
+        // A command may go elsewhere, and Landlock opens no folder through a link.
+        temp_parent: real_path(Path::new(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
         workspace,
         policy,
     };
@@ -89,7 +91,7 @@ fn permission_mode(args: &Args) -> permissions::Mode {
 }
 
 /// The path without symbolic links, as far as it exists.
-fn real_path(path: &Path) -> PathBuf {
+pub fn real_path(path: &Path) -> PathBuf {
     let real = |above: &Path| {
         let rest = path.strip_prefix(above).ok()?;
         fs::canonicalize(above).ok().map(|real| real.join(rest))

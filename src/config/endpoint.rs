@@ -252,10 +252,20 @@ pub fn headers(
 }
 
 /// What of the headers must not be shown: their values, and a bearer's token by itself. Short values are
-/// words that stand in any text.
+/// words that stand in any text, and so are longer ones of letters alone, such as `assistant`, if they are no key.
 pub fn secrets(headers: &[(String, String)]) -> Vec<Secret> {
-    let values = headers.iter().map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
+    let is_key = |name: &str| ["authorization", "x-api-key"].contains(&name);
+    let is_word = |value: &str| value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let values = headers.iter().filter(|(name, value)| is_key(name) || !is_word(value));
+    let values = values.map(|(_, value)| value.strip_prefix("Bearer ").unwrap_or(value));
     values.filter(|value| value.len() >= LEAST_SECRET_BYTES).map(|value| Secret(value.to_owned())).collect()
+}
+
+/// The keys in the environment: a replay needs none, and yet shows none.
+pub fn keys(environment: &Environment) -> Vec<Secret> {
+    let names = ["OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
+    let found = names.iter().filter_map(|name| environment.key(name).ok().flatten());
+    found.filter(|key| key.expose().len() >= LEAST_SECRET_BYTES).collect()
 }
 
 fn header(line: &str) -> Option<(String, String)> {

@@ -48,6 +48,14 @@ impl Secret {
     pub fn expose(&self) -> &str {
         &self.0
     }
+
+    /// The text, and what JSON makes of it if that differs: whoever quotes it may do so in either way.
+    pub fn forms(&self) -> Vec<String> {
+        let quoted = serde_json::Value::from(self.expose()).to_string();
+        let mut forms = vec![self.0.clone(), quoted[1..quoted.len() - 1].to_owned()];
+        forms.dedup();
+        forms
+    }
 }
 
 #[cfg(test)]
@@ -65,7 +73,7 @@ impl fmt::Debug for Secret {
 
 /// The text with every secret in it replaced: servers quote the keys that they refuse.
 pub fn hide(text: &str, secrets: &[Secret]) -> String {
-    secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose(), HIDDEN))
+    secrets.iter().flat_map(Secret::forms).fold(text.to_owned(), |text, form| text.replace(&form, HIDDEN))
 }
 
 /// What stands where a secret stood.

@@ -7,8 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{Mode, OFlags};
 use serde_json::Value;
 
 use super::net::shown;
@@ -44,7 +46,11 @@ pub struct Origin {
 
 /// Writes exchanges into a folder.
 pub struct Recorder {
+    /// Its path, for messages.
     folder: PathBuf,
+    /// The folder itself. By its path a tool could lead cotter, which nothing contains, to another one: where
+    /// the folder lies in the workspace, it can put a symbolic link in its place.
+    opened: OwnedFd,
     origin: String,
     secrets: Vec<Secret>,
     number: usize,
@@ -64,6 +70,9 @@ impl Recorder {
             Error::Usage(format!("cannot record into \"{}\": {error}", folder.display()))
         };
         fs::create_dir_all(folder).map_err(unusable)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened =
+            rustix::fs::open(folder, flags, Mode::empty()).map_err(|error| unusable(error.into()))?;
         let occupied = |ending| numbered(folder, ending).map(|found| !found.is_empty()).map_err(unusable);
         // A request alone would be taken for the request to a response of this run's.
         if occupied(".response.http")? || occupied(".request.json")? {
@@ -78,6 +87,7 @@ impl Recorder {
         };
         Ok(Recorder {
             folder: folder.to_owned(),
+            opened,
             origin: format!("{api} {host}"),
             secrets,
             number: 0,
@@ -92,11 +102,9 @@ impl Recorder {
         self.number += 1;
         let request: Value = serde_json::from_slice(&body.concat())
             .map_err(|error| Error::Internal(format!("a request of our own is not JSON: {error}")))?;
-        let path = self.path("request.json");
-        // Another run that records into the same folder must not be mixed with this one.
-        let written =
-            File::create_new(&path).and_then(|mut file| file.write_all(format!("{request:#}\n").as_bytes()));
-        written.map_err(|error| lost(&path, &error))?;
+        // A result may quote the key, as that of a file which holds it.
+        let request = hide(&format!("{request:#}\n"), &self.secrets);
+        self.new_file("request.json", &request)?;
         let mut head = format!("HTTP/1.1 {status}\n{ORIGIN_HEADER}: {}\n", self.origin);
         for (name, value) in headers.iter().filter(|(name, _)| KEPT_HEADERS.contains(&name.as_str())) {
             match name.as_str() {
@@ -106,21 +114,30 @@ impl Recorder {
             }
         }
         head.push('\n');
-        let path = self.path("response.http");
-        let head = hide(&head, &self.secrets);
-        let file =
-            File::create_new(&path).and_then(|mut file| file.write_all(head.as_bytes()).map(|()| file));
-        self.file = Some(file.map_err(|error| lost(&path, &error))?);
+        self.file = Some(self.new_file("response.http", &hide(&head, &self.secrets))?);
         Ok(())
+    }
+
+    /// Makes a file that begins with this text.
+    fn new_file(&self, kind: &str, text: &str) -> Result<File, Error> {
+        // Another run that records into the same folder must not be mixed with this one.
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let path = self.path(kind);
+        let created = rustix::fs::openat(&self.opened, self.name(kind), flags, Mode::from_raw_mode(0o666));
+        let created = created.map_err(std::io::Error::from).map(File::from);
+        created
+            .and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file))
+            .map_err(|error| lost(&path, &error))
     }
 
     /// Takes the next bytes of the response's body. A server that quotes the key gets it replaced.
     pub fn body(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.held.extend_from_slice(bytes);
-        for secret in &self.secrets {
-            replace(&mut self.held, secret.expose().as_bytes());
+        let mut longest = 1;
+        for form in self.secrets.iter().flat_map(Secret::forms) {
+            replace(&mut self.held, form.as_bytes());
+            longest = longest.max(form.len());
         }
-        let longest = self.secrets.iter().map(|secret| secret.expose().len()).max().unwrap_or(1);
         let sure = self.held.len().saturating_sub(longest - 1);
         self.write(sure)
     }
@@ -137,7 +154,11 @@ impl Recorder {
     }
 
     fn path(&self, kind: &str) -> PathBuf {
-        self.folder.join(format!("{:02}.{kind}", self.number))
+        self.folder.join(self.name(kind))
+    }
+
+    fn name(&self, kind: &str) -> String {
+        format!("{:02}.{kind}", self.number)
     }
 }
 
@@ -189,6 +210,7 @@ pub struct Replay {
     requests: BTreeMap<u64, PathBuf>,
     next: usize,
     strict: bool,
+    secrets: Vec<Secret>,
 }
 
 /// A recorded response, its body still to be read.
@@ -217,7 +239,12 @@ impl Replay {
             )));
         }
         let requests = numbered(folder, ".request.json").map_err(unusable)?;
-        Ok(Replay { folder: folder.to_owned(), responses, requests, next: 0, strict })
+        Ok(Replay { folder: folder.to_owned(), responses, requests, next: 0, strict, secrets: Vec::new() })
+    }
+
+    /// Takes these keys for those of the recorded run, which wrote none down.
+    pub fn keep_secret(&mut self, secrets: Vec<Secret>) {
+        self.secrets = secrets;
     }
 
     /// Which API, host and model the recording was made with: as its first exchange says, else as the
@@ -260,7 +287,9 @@ impl Replay {
         };
         self.next += 1;
         if let Some(request_path) = self.requests.get(number) {
-            let now: Value = serde_json::from_slice(&body.concat())
+            let body = body.concat();
+            let text = hide(&String::from_utf8_lossy(&body), &self.secrets);
+            let now: Value = serde_json::from_str(&text)
                 .map_err(|error| Error::Internal(format!("a request of our own is not JSON: {error}")))?;
             let then = read_request(request_path)?;
             let found = match self.strict {

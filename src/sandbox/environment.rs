@@ -22,17 +22,21 @@ pub struct Rules<'a> {
     pub passed: &'a [String],
 }
 
+/// Where programs lie if `PATH` names no folder. Shells take an empty one for the current folder, and look
+/// there too if there is none.
+const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The variables for tools.
 pub fn for_tools<'a>(
     variables: impl Iterator<Item = (&'a OsString, &'a OsString)>,
     rules: &Rules,
 ) -> Vec<(OsString, OsString)> {
     let kept = variables.filter(|(name, value)| rules.keep(name, value));
-    kept.map(|(name, value)| {
-        let value = if name == "PATH" { absolute_entries(value) } else { value.clone() };
-        (name.clone(), value)
-    })
-    .collect()
+    let (paths, mut kept): (Vec<_>, Vec<_>) =
+        kept.map(|(name, value)| (name.clone(), value.clone())).partition(|(name, _)| name == "PATH");
+    let path = paths.first().map(|(_, value)| absolute_entries(value)).filter(|path| !path.is_empty());
+    kept.push(("PATH".into(), path.unwrap_or_else(|| USUAL_PATH.into())));
+    kept
 }
 
 /// By which variables cotter is given a key.
@@ -266,7 +270,9 @@ mod tests {
         let owned: Vec<(OsString, OsString)> =
             variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let kept = for_tools(owned.iter().map(|(name, value)| (name, value)), rules);
-        kept.into_iter().map(|(name, _)| name.into_string().unwrap()).collect()
+        let names = kept.into_iter().map(|(name, _)| name.into_string().unwrap());
+        // PATH is always there.
+        names.filter(|kept| variables.iter().any(|(name, _)| name == kept)).collect()
     }
 
     #[test]
@@ -308,6 +314,28 @@ mod tests {
         ] {
             assert_eq!(kept(&[(name, "x y z")], &RULES), [] as [&str; 0], "{name}");
         }
+    }
+
+    /// What tools get for PATH.
+    fn path(variables: &[(&str, &str)]) -> OsString {
+        let owned: Vec<(OsString, OsString)> =
+            variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let kept = for_tools(owned.iter().map(|(name, value)| (name, value)), &RULES);
+        kept.into_iter().find(|(name, _)| name == "PATH").unwrap().1
+    }
+
+    #[test]
+    fn the_path_names_absolute_folders_and_never_none() {
+        for (value, expected) in [
+            ("/bin:/usr/bin", "/bin:/usr/bin"),
+            (".:/bin::bin:./bin:/b:", "/bin:/b"),
+            ("", USUAL_PATH),
+            (":", USUAL_PATH),
+            ("bin:.", USUAL_PATH),
+        ] {
+            assert_eq!(path(&[("PATH", value)]), expected, "{value}");
+        }
+        assert_eq!(path(&[]), USUAL_PATH);
     }
 
     #[test]

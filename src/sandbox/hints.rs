@@ -28,8 +28,7 @@ const NO_NETWORK: &[&str] = &[
 ];
 
 /// What programs say where they may not write.
-const NO_WRITE: &[&str] =
-    &["permission denied", "permissionerror", "eacces", "read-only file system", "erofs", "access denied"];
+const NO_WRITE: &[&str] = &["permission denied", "eacces", "read-only file system", "erofs", "access denied"];
 
 /// What they say where the kernel refuses something else.
 const REFUSED: &[&str] = &["operation not permitted", "eperm", "cannot connect to the docker daemon"];
@@ -39,7 +38,10 @@ const CACHE: &[&str] =
     &["cache", "/.cargo", "/.npm", "/.rustup", "/.m2", "/.gradle", "/go/pkg", "/.local/share"];
 
 /// What speaks of memory shared by name, which Python's `multiprocessing` cannot do without.
-const SHARED_MEMORY: &[&str] = &["/dev/shm", "multiprocessing", "semlock"];
+const SHARED_MEMORY: &[&str] = &["/dev/shm", "semlock", "shm_open"];
+
+/// What speaks of sockets, in the message of a program that was refused something.
+const SOCKET: &[&str] = &["socket", "/dev/tcp/", "/dev/udp/", "listen", "connect"];
 
 /// What to add to the output of a command that failed.
 pub fn for_command(policy: &Policy, output: &str) -> Option<String> {
@@ -70,6 +72,14 @@ pub fn for_command(policy: &Policy, output: &str) -> Option<String> {
             ),
             _ => outside("commands"),
         });
+    }
+    if says(REFUSED) && says(SOCKET) && policy.network == Network::Own {
+        return Some(
+            "[sandbox: where commands get no network of their own, as in many containers, they open no sockets, \
+             not even to the loopback; --allow-net opens the machine's network. UNIX sockets are closed everywhere; \
+             --sandbox off opens them]"
+                .to_owned(),
+        );
     }
     if says(REFUSED) {
         return Some(
@@ -139,6 +149,9 @@ mod tests {
             ("_multiprocessing.SemLock\nPermissionError: [Errno 13] Permission denied", "--add-dir"),
             ("open /h/.cache/go-build/trim.txt: permission denied", "--add-dir"),
             ("unshare: unshare failed: Operation not permitted", "--sandbox"),
+            ("PermissionError: [Errno 1] Operation not permitted", "--sandbox"),
+            ("listen tcp 127.0.0.1:0: socket: operation not permitted", "--allow-net"),
+            ("bash: /dev/tcp/127.0.0.1/80: Operation not permitted", "--allow-net"),
             ("[killed by signal 31 (SIGSYS)]", "--sandbox"),
         ] {
             let found = flag(Mode::WorkspaceWrite, Network::Own, output);
@@ -157,6 +170,8 @@ mod tests {
         }
         assert_eq!(flag(Mode::WorkspaceWrite, Network::Shared, "Could not resolve host: x"), None);
         assert_eq!(flag(Mode::Off, Network::Own, "Permission denied"), None);
+        let socket = flag(Mode::ReadOnly, Network::Shared, "socket: Operation not permitted");
+        assert_eq!(socket.as_deref(), Some("--sandbox"));
     }
 
     #[test]

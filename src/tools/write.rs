@@ -169,7 +169,10 @@ fn refuse_special(metadata: &Metadata) -> io::Result<()> {
 }
 
 /// The path that a chain of symbolic links ends at, whether or not a file is there.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
+/// The path that a symbolic link of this name leads to in the end, whether there is anything or not.
+///
+/// Errors: the links lead in a circle, or one cannot be read.
+pub fn follow_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     // As many links as the kernel follows.
     for _ in 0..40 {

@@ -6,6 +6,9 @@
 mod attempts;
 mod command;
 mod environments;
+mod meaning;
+
+pub use meaning::{has_git, new_repository};
 
 use std::fs;
 use std::io::Write;
@@ -25,7 +28,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
 use crate::processes::{DONE, UNCONTAINED, asking, bare, bash, done, failed, results, story};
 use crate::stage::says;
-use crate::story::{Outcome, Story};
+use crate::story::{Outcome, Story, new_folder};
 use attempts::{ATTEMPTS, Attempt, CLASSES, Class, Needs, PERMITTED};
 use environments::{Environment, RootFolder, give};
 
@@ -223,7 +226,7 @@ fn is_closed(class: Class) {
 #[track_caller]
 fn all_is_closed(environment: Environment) {
     if let Err(reason) = environment.is_offered() {
-        return skip_test(&format!("attempts_{}", environment.name()), &reason);
+        return skipped(&format!("attempts_{}", environment.name()), &reason);
     }
     let mut count = 0;
     for class in CLASSES {
@@ -263,13 +266,13 @@ fn has_what_it_runs(name: &str, command: &str) -> bool {
     !is_missing
 }
 
-/// Past the capture of a test's output, since `.ci/run` counts these.
 fn skip(name: &str, reason: &str) {
-    skip_test(&format!("attempt_{name}"), reason);
+    skipped(&format!("attempt_{name}"), reason);
 }
 
-fn skip_test(name: &str, reason: &str) {
-    let line = format!("SKIPPED {name}: {reason}\n");
+/// Past the capture of a test's output, since `.ci/run` counts these.
+pub fn skipped(test: &str, reason: &str) {
+    let line = format!("SKIPPED {test}: {reason}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
 }
 
@@ -498,7 +501,7 @@ fn no_process_of_a_tool_is_there_after_the_run() {
 fn a_program_that_a_tool_puts_in_the_place_of_cotter_is_not_started() {
     let test = "a_program_that_a_tool_puts_in_the_place_of_cotter_is_not_started";
     if let Err(reason) = Environment::RootFolder.is_offered() {
-        return skip_test(test, &reason);
+        return skipped(test, &reason);
     }
     let evil = "printf '#!/bin/sh\necho x >\"%s/new\"\n' \"$OUTSIDE\" >evil; chmod +x evil";
     for place in ["mv -f evil \"$COTTER\"", "mkdir -p /proc/self && mv evil /proc/self/exe"] {

@@ -115,6 +115,23 @@ fn folders_are_told_by_their_real_paths() {
 }
 
 #[test]
+fn a_temporary_folder_by_a_relative_path_or_a_link_can_be_written() {
+    let stage = Stage::new("temporary");
+    fs::create_dir(stage.path("real")).unwrap();
+    std::os::unix::fs::symlink("real", stage.path("link")).unwrap();
+    for place in ["real", "link", "../tmp"] {
+        let mut command = stage.command(&[
+            "sandbox",
+            "--",
+            "sh",
+            "-c",
+            "cd / && echo x >\"$TMPDIR/a\" && cat \"$TMPDIR/a\"",
+        ]);
+        run_to_end(command.env("TMPDIR", place)).code(0).stdout("x\n").stderr("");
+    }
+}
+
+#[test]
 fn nothing_of_a_command_outlives_it_and_its_folder_goes() {
     let stage = Stage::new("left");
     let script = "echo x >\"$TMPDIR/file\"; setsid sleep 1000 >/dev/null 2>&1 & echo $!; exit 3";

@@ -3,9 +3,11 @@
 //! Victims are killed for real, in the middle of calls that are hard to end.
 
 use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::*;
+use crate::containment::skipped;
 use crate::server::Gate;
 use crate::story::can_end;
 
@@ -228,4 +230,41 @@ fn a_signal_while_the_model_is_waited_for_ends_what_runs_in_the_background() {
     let outcome = run.finish();
     outcome.stdout("").equal((outcome.code, outcome.signal), (None, Some(15)));
     outcome.equal(results(&outcome), vec![ok("started")]);
+}
+
+/// As in a container: the process namespace has no number for the leader of cotter's session, nor for that of
+/// its group. cotter is its first process, or a shell is.
+#[test]
+fn in_a_process_namespace_whose_session_is_led_from_outside_everything_ends() {
+    let test = "in_a_process_namespace_whose_session_is_led_from_outside_everything_ends";
+    let enter = "unshare --pid --fork --mount-proc --kill-child";
+    let user = if rustix::process::geteuid().is_root() { "" } else { "--user --map-current-user" };
+    let can = Command::new("sh").args(["-c", &format!("{enter} {user} true")]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        return skipped(test, "no process namespace can be made here");
+    }
+    for first in ["", "sh -c '\"$@\"; exit $?' sh"] {
+        let program = env!("CARGO_BIN_EXE_cotter");
+        let folder = crate::story::new_folder("namespace", &["."]);
+        let start = folder.join("start");
+        let line = format!("#!/bin/sh\nexec {enter} {user} {first} '{program}' \"$@\"\n");
+        fs::write(&start, line).unwrap();
+        fs::set_permissions(&start, fs::Permissions::from_mode(0o755)).unwrap();
+        let calls = [
+            bash("echo $PPID >a; cat a | wc -l"),
+            bash("(setsid sleep 1000 &); sleep 1000 & disown; echo started"),
+            bash_for(200, "setsid sleep 1000 & sleep 1000"),
+            bash("kill -9 $PPID"),
+            bash("echo again"),
+        ];
+        for args in [&[][..], &UNCONTAINED] {
+            let outcome = Run::start(story("namespace", &calls).program(&start).args(args)).finish();
+            let told = results(&outcome);
+            outcome.code(0).stdout(DONE).stderr("");
+            outcome.equal((&told[0], &told[1], &told[4]), (&ok("1"), &ok("started"), &ok("again")));
+            let ends: Vec<bool> = told.iter().map(|(_, is_error)| *is_error).collect();
+            outcome.equal(ends, vec![false, false, true, true, false]);
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
 }
