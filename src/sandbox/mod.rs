@@ -26,6 +26,7 @@ mod filesystem;
 pub mod git;
 pub mod hints;
 mod namespaces;
+pub mod nothing;
 pub mod paths;
 pub mod permissions;
 pub mod policy;
@@ -166,6 +167,7 @@ impl Drop for Worker {
 
 impl Running {
     fn start(setup: &Setup, program: &Program, temp_folder: &Path) -> Result<Running, String> {
+        let errors = nothing::file().map_err(|error| format!("cannot open /dev/null: {error}"))?;
         let mut child = program
             .start_again(SUPERVISOR)?
             .arg(getpid().to_string())
@@ -176,7 +178,7 @@ impl Running {
             .current_dir(&setup.workspace)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(errors)
             .spawn()
             .map_err(|error| {
                 format!("cannot start a process for tools in '{}': {error}", setup.workspace.display())

@@ -7,16 +7,17 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::process::{ExitCode, Stdio};
+use std::process::{ExitCode, ExitStatus};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{CapabilitySet, UnshareFlags, capabilities};
 
 use super::policy::{Network, Policy};
-use super::process;
+use super::{nothing, process};
 
 /// What of its own a process has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,11 +88,12 @@ fn folders_would_be_lost(folders: &[PathBuf]) -> bool {
 }
 
 fn user_namespace_is_possible() -> bool {
-    let trial = process::start_again(process::TRIAL).and_then(|mut command| {
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().map_err(|error| error.to_string())
-    });
-    trial.is_ok_and(|status| status.success())
+    let trial = || -> io::Result<ExitStatus> {
+        let nothing = nothing::file()?;
+        let mut command = process::start_again(process::TRIAL).map_err(io::Error::other)?;
+        command.stdin(nothing.try_clone()?).stdout(nothing.try_clone()?).stderr(nothing).status()
+    };
+    trial().is_ok_and(|status| status.success())
 }
 
 fn enter_directly(flags: UnshareFlags) -> bool {

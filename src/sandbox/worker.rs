@@ -14,7 +14,7 @@ use rustix::event::PollFlags;
 use rustix::process::{getpid, set_child_subreaper};
 
 use super::containment::{self, Orders, Signals};
-use super::{READY, UNCONTAINED, process};
+use super::{READY, UNCONTAINED, nothing, process};
 use crate::tools::background::Background;
 
 /// How often the processes that earlier calls left running are attended to, if there are any.
@@ -53,7 +53,7 @@ fn prepare(arguments: &[OsString]) -> io::Result<(Pipes, Signals)> {
 fn take_pipes() -> io::Result<Pipes> {
     let requests = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let answers = File::from(io::stdout().as_fd().try_clone_to_owned()?);
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    let nothing = nothing::file()?;
     rustix::stdio::dup2_stdin(&nothing)?;
     rustix::stdio::dup2_stdout(&nothing)?;
     Ok(Pipes { requests: BufReader::new(requests), answers })

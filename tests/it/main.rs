@@ -10,6 +10,7 @@ mod containment;
 mod cuts;
 mod dates;
 mod demo;
+mod empty_root;
 mod exchange_rates;
 mod executables;
 mod exit_codes;
