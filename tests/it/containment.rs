@@ -419,7 +419,7 @@ fn write_edit_and_programs_reach_nothing_outside() {
             .map(|path| call("Write", serde_json::json!({"file_path": path, "content": "reached"})))
             .collect();
         let edit = serde_json::json!({
-            "file_path": format!("{folder}/start"), "old_string": "exec", "new_string": "reached",
+            "file_path": format!("{folder}/start"), "old_string": "#!/bin", "new_string": "reached",
         });
         calls.push(call("Edit", edit));
         calls.push(call("reach", serde_json::json!({})));
