@@ -166,7 +166,7 @@ pub fn whole(number: f64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tools::{datetime, edit, glob, grep, rates, read as read_tool, write};
+    use crate::tools;
     use serde_json::json;
 
     const SPEC: Spec = Spec {
@@ -275,18 +275,8 @@ mod tests {
 
     #[test]
     fn every_schema_is_compact_and_describes_what_it_requires() {
-        let specs = [
-            read_tool::SPEC,
-            write::SPEC,
-            edit::SPEC,
-            glob::SPEC,
-            grep::SPEC,
-            datetime::NOW,
-            datetime::ADD,
-            rates::SPEC,
-        ];
         let mut bytes = 0;
-        for spec in specs {
+        for spec in tools::all() {
             let schema: Value = serde_json::from_str(spec.schema).unwrap();
             assert_eq!(schema.to_string(), spec.schema, "{} is not compact", spec.name);
             assert_eq!(schema["type"], "object");
@@ -299,6 +289,6 @@ mod tests {
             }
             bytes += spec.description.len() + spec.schema.len();
         }
-        assert!(bytes < 5000, "{bytes} bytes of descriptions and schemas");
+        assert!(bytes < 7000, "{bytes} bytes of descriptions and schemas");
     }
 }

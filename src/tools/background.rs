@@ -233,7 +233,7 @@ impl Background {
         self.shells.iter_mut().find(|shell| self::id(shell.number) == id).ok_or_else(|| {
             match known.as_str() {
                 "" => {
-                    format!("there is no shell \"{id}\": none was started; Bash does with run_in_background")
+                    format!("there is no shell \"{id}\": none was started: a command with run_in_background is one")
                 }
                 known => format!("there is no shell \"{id}\": the shells are {known}"),
             }

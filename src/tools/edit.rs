@@ -3,11 +3,11 @@
 //! What is looked for must be there exactly. The one licence is that a line ends with LF for the
 //! model and may end with CRLF in the file; the new text then ends its lines as the file does.
 
-use std::borrow::Cow;
+use std::fs::Metadata;
 use std::io::Read;
-use std::ops::Range;
 use std::path::Path;
 
+use crate::tools::replacement::{Change, Found, View, occurrences};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, opening, slips, write};
 
 /// What the model is told of `Edit`.
@@ -21,8 +21,6 @@ pub const SPEC: Spec = Spec {
 
 /// A larger file is not held in memory.
 const MAX_FILE_BYTES: u64 = 64 << 20;
-/// How many line numbers a text names.
-const SHOWN_LINES: usize = 10;
 
 /// Runs `Edit`.
 pub fn run(arguments: &Arguments, workspace: &Workspace) -> Outcome {
@@ -47,40 +45,58 @@ fn edit(arguments: &Arguments, workspace: &Workspace) -> Result<String, String> 
     if old == new {
         return Err("old_string and new_string are the same, so nothing would change".to_owned());
     }
-    let path = workspace.resolve(given.text("file_path")?);
+    let path = workspace.find(given.text("file_path")?)?;
     let name = workspace.display(&path);
-    let content = load(&path, &name, workspace)?;
+    let loaded = load(&path, &name, workspace)?;
+    change(&path, &name, &loaded, Asked { old, new, replaces_all })
+}
 
-    let view = View::of(&content, old);
-    let places = occurrences(&view.text, old);
-    if places.is_empty() {
-        return Err(not_found(&name, &view.text, old));
+/// What is to become of a file.
+struct Asked<'a> {
+    old: &'a str,
+    new: &'a str,
+    replaces_all: bool,
+}
+
+fn change(path: &Path, name: &str, loaded: &Loaded, asked: Asked) -> Result<String, String> {
+    let Asked { old, new, replaces_all } = asked;
+    let view = View::of(&loaded.content, old);
+    let found = Found::of(&view, old);
+    if found.count == 0 {
+        return Err(not_found(name, &view.text, old));
     }
-    let lines = view.line_numbers(&places);
     if !replaces_all {
-        refuse_ambiguous(&name, &view, old, &places, &lines)?;
+        refuse_ambiguous(name, &view, old, &found)?;
     }
     let change = Change::of(old, new);
-    let size = change.size(&content, &view, &places);
+    let size = change.size(&view);
     if size > MAX_FILE_BYTES {
         return Err(format!(
             "{name} would have {size} bytes then, and Edit makes no file larger than {MAX_FILE_BYTES} bytes; \
              replace fewer places, or give a shorter new_string"
         ));
     }
-    let edited = change.apply(&content, &view, &places);
-    if edited == content {
+    let edited = change.apply(&view, size);
+    if edited == loaded.content {
         return Err(format!("{name} has this text with these line endings already, so nothing would change"));
     }
-    write::replace_file(&path, &edited).map_err(|error| format!("cannot write {name}: {error}"))?;
-    let count = match places.len() {
+    write::replace_known_file(path, &edited, &loaded.metadata)
+        .map_err(|error| format!("cannot write {name}: {error}"))?;
+    let count = match found.count {
         1 => "1 replacement".to_owned(),
         count => format!("{count} replacements"),
     };
-    Ok(format!("edited {name} ({count} at {})", listed(&lines)))
+    Ok(format!("edited {name} ({count} at {})", found.listed()))
 }
 
-fn load(path: &Path, name: &str, workspace: &Workspace) -> Result<Vec<u8>, String> {
+/// A file as it was found.
+struct Loaded {
+    content: Vec<u8>,
+    /// What was told of it before it was read.
+    metadata: Metadata,
+}
+
+fn load(path: &Path, name: &str, workspace: &Workspace) -> Result<Loaded, String> {
     let (file, metadata) = opening::open(path, workspace).map_err(|problem| match path.try_exists() {
         // Write would make a second file beside one whose name cannot be spelt.
         Ok(false) if !name.contains('\u{fffd}') => {
@@ -90,13 +106,15 @@ fn load(path: &Path, name: &str, workspace: &Workspace) -> Result<Vec<u8>, Strin
     })?;
     let too_large = || {
         format!(
-            "{name} is larger than {MAX_FILE_BYTES} bytes, which is too large for Edit; use sed with Bash"
+            "{name} is larger than {MAX_FILE_BYTES} bytes, which is too large for Edit; if you can run a \
+             command, use sed"
         )
     };
     if metadata.len() > MAX_FILE_BYTES {
         return Err(too_large());
     }
-    let mut content = Vec::new();
+    // With room for all of it and a byte to see the end by, it is not copied about as it grows.
+    let mut content = Vec::with_capacity(metadata.len() as usize + 1);
     // A file may grow while it is read.
     file.take(MAX_FILE_BYTES + 1)
         .read_to_end(&mut content)
@@ -107,206 +125,25 @@ fn load(path: &Path, name: &str, workspace: &Workspace) -> Result<Vec<u8>, Strin
     // A letter put between the halves of UTF-16 units would make nonsense of all that follows.
     if content.starts_with(&[0xFF, 0xFE]) || content.starts_with(&[0xFE, 0xFF]) {
         return Err(format!(
-            "{name} is UTF-16, which Edit cannot change; convert it with iconv and Bash, or replace it with Write"
+            "{name} is UTF-16, which Edit cannot change; if you can run a command, convert it with iconv"
         ));
     }
-    Ok(content)
+    Ok(Loaded { content, metadata })
 }
 
-/// A file's content as it is searched. Unless the searched text itself speaks of carriage returns,
-/// every CRLF is an LF here, and what was left out is remembered.
-struct View<'a> {
-    text: Cow<'a, [u8]>,
-    /// The positions in `text` of the LFs that are CRLFs in the file, in order.
-    crlfs: Vec<usize>,
-    /// The positions in `text` of all LFs, in order; not filled where there are no `crlfs`.
-    newlines: Vec<usize>,
-}
-
-impl View<'_> {
-    fn of<'a>(content: &'a [u8], old: &str) -> View<'a> {
-        if old.contains('\r') || !content.windows(2).any(|pair| pair == b"\r\n") {
-            return View { text: Cow::Borrowed(content), crlfs: Vec::new(), newlines: Vec::new() };
-        }
-        let mut text = Vec::with_capacity(content.len());
-        let (mut crlfs, mut newlines) = (Vec::new(), Vec::new());
-        for (at, byte) in content.iter().enumerate() {
-            if *byte == b'\n' {
-                newlines.push(text.len());
-            }
-            match content.get(at + 1) {
-                Some(b'\n') if *byte == b'\r' => crlfs.push(text.len()),
-                _ => text.push(*byte),
-            }
-        }
-        View { text: Cow::Owned(text), crlfs, newlines }
-    }
-
-    /// The place in the file of a place in the view. A CRLF is one place: nothing falls into it.
-    fn in_file(&self, at: usize) -> usize {
-        at + self.crlfs.partition_point(|crlf| *crlf < at)
-    }
-
-    /// Whether a line of text put at `range` ends with CRLF: as the first line there does, or the
-    /// next one after it, or the last one before it.
-    fn ends_with_crlf(&self, range: &Range<usize>) -> bool {
-        let next = self.newlines.partition_point(|newline| *newline < range.start);
-        let newline = self.newlines.get(next).or(self.newlines.last());
-        newline.is_some_and(|at| self.crlfs.binary_search(at).is_ok())
-    }
-
-    /// The line that each of the given places, in order, lies on.
-    fn line_numbers(&self, places: &[usize]) -> Vec<usize> {
-        let (mut line, mut from) = (1, 0);
-        let mut lines = Vec::new();
-        for place in places {
-            line += self.text[from..*place].iter().filter(|byte| **byte == b'\n').count();
-            from = *place;
-            lines.push(line);
-        }
-        lines
-    }
-}
-
-/// Where `wanted` occurs in `text`, occurrences that overlap an earlier one left out.
-///
-/// The text need not be UTF-8 all through, but `wanted` is, and a decoder can neither start nor stop
-/// within one of its characters: every occurrence lies in one valid chunk. So the search of `str`
-/// can be used, which takes linear time.
-fn occurrences(text: &[u8], wanted: &str) -> Vec<usize> {
-    let mut places = Vec::new();
-    let mut start = 0;
-    for chunk in text.utf8_chunks() {
-        places.extend(chunk.valid().match_indices(wanted).map(|(at, _)| start + at));
-        start += chunk.valid().len() + chunk.invalid().len();
-    }
-    places
-}
-
-/// What is really replaced at each place, and by what.
-struct Change<'a> {
-    /// The part of the old text that goes.
-    range: Range<usize>,
-    /// What comes instead, as it was given.
-    text: &'a str,
-    /// The same with a CRLF for each LF.
-    crlf_text: String,
-    endings: Endings,
-}
-
-/// How the lines of a new text end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Endings {
-    /// As they were given.
-    Given,
-    /// With CRLF.
-    Crlf,
-    /// As those of the file do at the place.
-    OfTheFile,
-}
-
-impl Change<'_> {
-    fn of<'a>(old: &str, new: &'a str) -> Change<'a> {
-        if old.contains('\r') {
-            // Who wrote carriage returns in the old text and none in the new either means to drop them,
-            // which is all the edit does then, or has forgotten them.
-            let all_crlf = old.matches('\n').count() == old.matches("\r\n").count() && old.contains('\n');
-            let drops_them = old.replace("\r\n", "\n") == new;
-            let endings = match all_crlf && !new.contains('\r') && !drops_them {
-                true => Endings::Crlf,
-                false => Endings::Given,
-            };
-            return Change { range: 0..old.len(), text: new, crlf_text: new.replace('\n', "\r\n"), endings };
-        }
-        // What both texts begin and end with is left alone, so that lines which only surround the change
-        // keep their endings, mixed as they may be.
-        let start = common_start(old, new);
-        let mut end = common_start_reversed(&old[start..], &new[start..]);
-        if new[start..new.len() - end].ends_with('\r') && new[new.len() - end..].starts_with('\n') {
-            end -= 1;
-        }
-        let text = &new[start..new.len() - end];
-        // A new text that speaks of carriage returns is taken at its word.
-        let endings = match !text.contains('\r') && text.contains('\n') {
-            true => Endings::OfTheFile,
-            false => Endings::Given,
-        };
-        Change { range: start..old.len() - end, text, crlf_text: text.replace('\n', "\r\n"), endings }
-    }
-
-    /// What is replaced at a place of the view, and by what.
-    fn at(&self, place: usize, view: &View) -> (Range<usize>, &str) {
-        let range = place + self.range.start..place + self.range.end;
-        let with_crlf = match self.endings {
-            Endings::Given => false,
-            Endings::Crlf => true,
-            Endings::OfTheFile => view.ends_with_crlf(&range),
-        };
-        (
-            view.in_file(range.start)..view.in_file(range.end),
-            if with_crlf { &self.crlf_text } else { self.text },
-        )
-    }
-
-    /// The size of the content once it is changed at all places: a short text replaced by a long one in
-    /// many of them is more than any memory holds.
-    fn size(&self, content: &[u8], view: &View, places: &[usize]) -> u64 {
-        let replacements = places.iter().map(|place| self.at(*place, view));
-        replacements
-            .fold(content.len() as u64, |size, (range, text)| size - range.len() as u64 + text.len() as u64)
-    }
-
-    /// The content changed at the given places of the view.
-    fn apply(&self, content: &[u8], view: &View, places: &[usize]) -> Vec<u8> {
-        let mut edited = Vec::with_capacity(content.len() + self.text.len());
-        let mut copied = 0;
-        for place in places {
-            let (range, text) = self.at(*place, view);
-            edited.extend_from_slice(&content[copied..range.start]);
-            edited.extend_from_slice(text.as_bytes());
-            copied = range.end;
-        }
-        edited.extend_from_slice(&content[copied..]);
-        edited
-    }
-}
-
-/// The length of the longest common beginning of two texts.
-fn common_start(one: &str, other: &str) -> usize {
-    let pairs = one.chars().zip(other.chars());
-    pairs.take_while(|(left, right)| left == right).map(|(letter, _)| letter.len_utf8()).sum()
-}
-
-/// The length of the longest common end of two texts.
-fn common_start_reversed(one: &str, other: &str) -> usize {
-    let pairs = one.chars().rev().zip(other.chars().rev());
-    pairs.take_while(|(left, right)| left == right).map(|(letter, _)| letter.len_utf8()).sum()
-}
-
-fn refuse_ambiguous(
-    name: &str,
-    view: &View,
-    old: &str,
-    places: &[usize],
-    lines: &[usize],
-) -> Result<(), String> {
+fn refuse_ambiguous(name: &str, view: &View, old: &str, found: &Found) -> Result<(), String> {
     let way_out = "add surrounding lines to make it unique, or set replace_all";
-    match places {
-        [place] => {
-            // `aa` is found once in `aaa`, and yet it is not clear which one is meant.
-            let step = old.chars().next().map_or(1, char::len_utf8);
-            match occurrences(&view.text[place + step..], old).is_empty() {
-                true => Ok(()),
-                false => Err(format!(
-                    "old_string occurs more than once in {name}, overlapping itself, at {}: {way_out}",
-                    listed(lines)
-                )),
-            }
-        }
-        _ => Err(format!(
-            "old_string occurs {} times in {name}, at {}: {way_out}",
-            places.len(),
-            listed(lines)
+    let Found { count, first, .. } = *found;
+    if count > 1 {
+        return Err(format!("old_string occurs {count} times in {name}, at {}: {way_out}", found.listed()));
+    }
+    // `aa` is found once in `aaa`, and yet it is not clear which one is meant.
+    let step = old.chars().next().map_or(1, char::len_utf8);
+    match occurrences(&view.text[first + step..], old).next() {
+        None => Ok(()),
+        Some(_) => Err(format!(
+            "old_string occurs more than once in {name}, overlapping itself, at {}: {way_out}",
+            found.listed()
         )),
     }
 }
@@ -331,14 +168,6 @@ fn not_found(name: &str, content: &[u8], old: &str) -> String {
         ),
         None => format!("{start}, nor anything like it; Read the file and copy the text exactly"),
     }
-}
-
-/// Line numbers in words: `line 3`, `lines 1, 5, 9 and 4 more`.
-fn listed(lines: &[usize]) -> String {
-    let numbers: Vec<String> = lines.iter().take(SHOWN_LINES).map(usize::to_string).collect();
-    let more = lines.len() - numbers.len();
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("line{} {}{more}", if lines.len() == 1 { "" } else { "s" }, numbers.join(", "))
 }
 
 #[cfg(test)]
@@ -378,13 +207,10 @@ mod tests {
     fn every_occurrence_is_replaced_when_asked() {
         let folder = Folder::new("edit-all");
         folder.put("a", "x = x + 1\ny\nx\n");
-        assert_eq!(
-            swap_all(&folder, "x", "count"),
-            Outcome::ok("edited a (3 replacements at lines 1, 1, 3)")
-        );
+        assert_eq!(swap_all(&folder, "x", "count"), Outcome::ok("edited a (3 replacements at lines 1, 3)"));
         assert_eq!(folder.get("a"), b"count = count + 1\ny\ncount\n");
         folder.put("a", "aaaaa");
-        assert_eq!(swap_all(&folder, "aa", "b"), Outcome::ok("edited a (2 replacements at lines 1, 1)"));
+        assert_eq!(swap_all(&folder, "aa", "b"), Outcome::ok("edited a (2 replacements at line 1)"));
         assert_eq!(folder.get("a"), b"bba");
         folder.put("a", "z\n".repeat(12));
         let text = "edited a (12 replacements at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more)";
@@ -458,8 +284,7 @@ mod tests {
                     Read the file and copy the text exactly";
         assert_eq!(swap(&folder, "0123456789", "x"), Outcome::error(text));
         folder.put("a", [0xFF, 0xFE, b'a', 0]);
-        let text = "a is UTF-16, which Edit cannot change; \
-                    convert it with iconv and Bash, or replace it with Write";
+        let text = "a is UTF-16, which Edit cannot change; if you can run a command, convert it with iconv";
         assert_eq!(swap(&folder, "a", "x"), Outcome::error(text));
     }
 
@@ -573,8 +398,47 @@ mod tests {
         let folder = Folder::new("edit-large");
         let path = folder.put("a", "x");
         fs::OpenOptions::new().write(true).open(path).unwrap().set_len(10 << 30).unwrap();
-        let text = "a is larger than 67108864 bytes, which is too large for Edit; use sed with Bash";
+        let text = "a is larger than 67108864 bytes, which is too large for Edit; \
+                    if you can run a command, use sed";
         assert_eq!(swap(&folder, "x", "y"), Outcome::error(text));
+    }
+
+    /// What another wrote meanwhile was lost.
+    #[test]
+    fn a_file_that_changed_since_it_was_read_is_left_alone() {
+        let text = "cannot write a: it was changed meanwhile, so nothing was written: read it again";
+        let changes: [fn(&Folder); 4] = [
+            |folder| drop(folder.put("a", "old and more")),
+            // The same size at another time.
+            |folder| {
+                let file = fs::File::options().write(true).open(folder.path.join("a")).unwrap();
+                file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+            },
+            |folder| {
+                let time = fs::metadata(folder.path.join("a")).unwrap().modified().unwrap();
+                let new = folder.put("new", "odd");
+                fs::File::options().write(true).open(&new).unwrap().set_modified(time).unwrap();
+                fs::rename(new, folder.path.join("a")).unwrap();
+            },
+            |folder| fs::remove_file(folder.path.join("a")).unwrap(),
+        ];
+        for (number, other) in changes.into_iter().enumerate() {
+            // A file of two names is rewritten in place.
+            for names in 1..=2 {
+                let folder = Folder::new("edit-changed");
+                let path = folder.put("a", "old");
+                if names == 2 {
+                    fs::hard_link(&path, folder.path.join("second")).unwrap();
+                }
+                let loaded = load(&path, "a", &folder.workspace()).unwrap();
+                other(&folder);
+                let (there, all) = (fs::read(&path).ok(), folder.names());
+                let asked = Asked { old: "old", new: "new", replaces_all: false };
+                let told = change(&path, "a", &loaded, asked);
+                assert_eq!(told, Err(text.to_owned()), "{number} {names}");
+                assert_eq!((fs::read(&path).ok(), folder.names()), (there, all), "{number} {names}");
+            }
+        }
     }
 
     /// It was built in memory first, tens of gigabytes of it.
@@ -657,9 +521,10 @@ mod tests {
             }
             let content = [&before[..], &there, &after].concat();
             let view = View::of(&content, &old);
-            let places = occurrences(&view.text, &old);
-            assert_eq!(places.len(), 1, "round {round}");
-            let edited = Change::of(&old, &new).apply(&content, &view, &places);
+            assert_eq!(occurrences(&view.text, &old).count(), 1, "round {round}");
+            let change = Change::of(&old, &new);
+            let edited = change.apply(&view, change.size(&view));
+            assert_eq!(edited.len() as u64, change.size(&view), "round {round}");
 
             assert_eq!(edited[..before.len()], before, "round {round}");
             assert_eq!(edited[edited.len() - after.len()..], after, "round {round}");
@@ -686,8 +551,9 @@ mod tests {
             let new = String::from_utf8(random.pieces(3, &letters)).unwrap();
             let view = View::of(&content, &old);
             assert_eq!(*view.text, folded(&content), "round {round}");
-            let places = occurrences(&view.text, &old);
-            let edited = Change::of(&old, &new).apply(&content, &view, &places);
+            let change = Change::of(&old, &new);
+            let edited = change.apply(&view, change.size(&view));
+            assert_eq!(edited.len() as u64, change.size(&view), "round {round}");
 
             // The same by a search that is too simple to be wrong.
             let (plain, mut expected, mut at, mut count) = (folded(&content), Vec::new(), 0, 0);
@@ -697,7 +563,7 @@ mod tests {
                     false => (expected.push(plain[at]), at += 1).1,
                 }
             }
-            assert_eq!(places.len(), count, "round {round}: {content:?} {old:?}");
+            assert_eq!(occurrences(&view.text, &old).count(), count, "round {round}: {content:?} {old:?}");
             assert_eq!(folded(&edited), expected, "round {round}: {content:?} {old:?} {new:?}");
             let (crlf, bare) = (content.windows(2).any(|pair| pair == b"\r\n"), folded(&content) == content);
             if crlf && !has_bare_newline(&content) {

@@ -47,8 +47,13 @@ fn find(
     if pattern.is_empty() {
         return Err("the pattern is empty; ** lists all files".to_owned());
     }
+    if pattern.contains('\0') {
+        return Err("the pattern holds a NUL character, which no path does".to_owned());
+    }
     let path = given.optional_text("path")?;
-    let (folder, pattern) = place(pattern, path, workspace);
+    // A pattern can begin with a home folder as well as a path.
+    workspace.find(&pattern[..pattern.find('/').map_or(pattern.len(), |slash| slash + 1)])?;
+    let (folder, pattern) = place(pattern, &workspace.find(path.unwrap_or_default())?);
     let folder = match Start::find(&folder, workspace)? {
         Start::Folder(folder) => folder,
         Start::File(file) => {
@@ -68,15 +73,14 @@ fn find(
 
 /// The folder that a pattern is relative to, and the pattern without what leads there: a path that leads
 /// out of the workspace, or one inside it that is written absolutely.
-fn place(pattern: &str, path: Option<&str>, workspace: &Workspace) -> (PathBuf, String) {
-    let base = workspace.resolve(path.unwrap_or_default());
+fn place(pattern: &str, base: &Path) -> (PathBuf, String) {
     let fixed = pattern.find(['*', '?', '[', '{', '\\', '!']).unwrap_or(pattern.len());
     let (leading, rest) = pattern.split_at(pattern[..fixed].rfind('/').map_or(0, |slash| slash + 1));
     let leads_out = Path::new(leading).is_absolute() && Path::new(leading).is_dir() && leading.len() > 1
         || leading.split('/').any(|part| part == "..");
     let (folder, pattern) = match leads_out {
         true => (base.join(leading), format!("/{rest}")),
-        false => (base, pattern.to_owned()),
+        false => (base.to_owned(), pattern.to_owned()),
     };
     // Only files are listed, so that a folder stands for what is in it.
     let pattern = if pattern.ends_with('/') { format!("{pattern}**") } else { pattern };
@@ -172,7 +176,6 @@ mod tests {
 
     #[test]
     fn what_leads_out_of_the_folder_is_taken_off_the_pattern() {
-        let workspace = Workspace { root: "/".into(), private: None };
         let cases = [
             ("*.rs", "/", "*.rs"),
             ("a/b/*.rs", "/", "a/b/*.rs"),
@@ -185,7 +188,7 @@ mod tests {
             ("a/", "/", "a/**"),
         ];
         for (given, folder, pattern) in cases {
-            assert_eq!(place(given, None, &workspace), (folder.into(), pattern.to_owned()), "{given}");
+            assert_eq!(place(given, Path::new("/")), (folder.into(), pattern.to_owned()), "{given}");
         }
     }
 }

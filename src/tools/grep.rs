@@ -51,7 +51,7 @@ fn search(
     may_read: &dyn Fn(&Path) -> bool,
 ) -> Result<String, String> {
     let request = Request::read(arguments)?;
-    let start = Start::find(&workspace.resolve(request.path.unwrap_or_default()), workspace)?;
+    let start = Start::find(&workspace.find(request.path.unwrap_or_default())?, workspace)?;
     let mut search = Search::new(&request, workspace)?;
     match &start {
         Start::File(path) => search.named_file(path)?,
@@ -203,7 +203,7 @@ fn unknown_type(kind: &str, known: &TypesBuilder) -> String {
     // A name of a file in a type's definition, such as tsx in *.tsx, tells which type was meant.
     let ending = format!("*.{}", kind.trim_start_matches(['*', '.']));
     let holds = definitions.iter().filter(|it| it.globs().contains(&ending)).map(|it| it.name());
-    let mut near: Vec<&str> = holds.take(3).collect();
+    let mut near: Vec<String> = holds.take(3).map(str::to_owned).collect();
     if near.is_empty() {
         near = nearest::names(kind, definitions.iter().map(|it| it.name()));
     }

@@ -2,6 +2,7 @@
 //!
 //! A failure in here is text for the model ([`Outcome::error`]), never the end of the run.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
@@ -30,6 +31,7 @@ pub mod opening;
 pub mod program;
 pub mod rates;
 pub mod read;
+pub mod replacement;
 pub mod schema;
 pub mod slips;
 pub mod terminal;
@@ -101,9 +103,10 @@ impl Outcome {
         Outcome { text: text.into(), images, is_error: false }
     }
 
-    /// A result that says why the call failed and what to do about it.
+    /// A result that says why the call failed and what to do about it. It may quote a NUL of the call's, which is
+    /// shown as `\0`: many servers refuse a request that holds one.
     pub fn error(text: impl Into<String>) -> Outcome {
-        Outcome { text: text.into(), images: Vec::new(), is_error: true }
+        Outcome { text: text.into().replace('\0', "\\0"), images: Vec::new(), is_error: true }
     }
 }
 
@@ -134,6 +137,21 @@ impl Workspace {
             (Some(private), Some(rest)) => private.join(rest),
             _ => self.root.join(path),
         }
+    }
+
+    /// The file that a call's `path` names, as [`Workspace::resolve`] has it.
+    ///
+    /// Errors: the path begins with the shell's word for a home folder, which tools do not know, and there is
+    /// no file of that very name. `Write` would make a folder `~`.
+    pub fn find(&self, path: &str) -> Result<PathBuf, String> {
+        let found = self.resolve(path);
+        if (path == "~" || path.starts_with("~/")) && fs::symlink_metadata(&found).is_err() {
+            return Err(format!(
+                "~ does not stand for a home folder here: give an absolute path, or one relative to the workspace \
+                 (./{path} if that is what it is called)"
+            ));
+        }
+        Ok(found)
     }
 
     /// How a path is written in a result: relative to the workspace where it lies inside it, so that

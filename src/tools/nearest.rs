@@ -6,25 +6,49 @@
 use std::fmt::Write;
 
 /// Up to three of `names` that are spelt nearly like `wanted`, nearest first.
-pub fn names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted = wanted.to_lowercase();
-    let tolerated = (wanted.chars().count() / 3).max(2);
-    let mut near: Vec<(usize, &str)> = Vec::new();
-    for name in names {
-        let lower = name.to_lowercase();
+pub fn names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut nearest = Nearest::to(wanted);
+    names.into_iter().for_each(|name| nearest.add(name));
+    nearest.into_names()
+}
+
+/// The nearest of any number of names, of which only these are kept.
+pub struct Nearest {
+    wanted: String,
+    /// How many letters may be others.
+    tolerated: usize,
+    /// Each with its distance, nearest first.
+    kept: Vec<(usize, String)>,
+}
+
+impl Nearest {
+    const KEPT: usize = 3;
+
+    /// Those nearest to `wanted`, with none looked at yet.
+    pub fn to(wanted: &str) -> Nearest {
+        let wanted = wanted.to_lowercase();
+        let tolerated = (wanted.chars().count() / 3).max(2);
+        Nearest { wanted, tolerated, kept: Vec::new() }
+    }
+
+    /// Looks at a name.
+    pub fn add(&mut self, name: &str) {
+        let (wanted, lower) = (&self.wanted, name.to_lowercase());
         let holds =
-            wanted.len() > 2 && lower.len() > 2 && (lower.contains(&wanted) || wanted.contains(&lower));
-        let steps = if lower.len().abs_diff(wanted.len()) > 4 * tolerated {
-            usize::MAX
-        } else {
-            distance(&wanted, &lower)
-        };
-        if steps <= tolerated || holds {
-            near.push((steps.min(tolerated), name));
+            wanted.len() > 2 && lower.len() > 2 && (lower.contains(wanted) || wanted.contains(&lower));
+        let is_far = lower.len().abs_diff(wanted.len()) > 4 * self.tolerated;
+        let steps = if is_far { usize::MAX } else { distance(wanted, &lower) };
+        if steps <= self.tolerated || holds {
+            self.kept.push((steps.min(self.tolerated), name.to_owned()));
+            self.kept.sort();
+            self.kept.truncate(Nearest::KEPT);
         }
     }
-    near.sort();
-    near.into_iter().take(3).map(|(_, name)| name).collect()
+
+    /// Up to three names.
+    pub fn into_names(self) -> Vec<String> {
+        self.kept.into_iter().map(|(_, name)| name).collect()
+    }
 }
 
 /// How many letters must be changed, added or dropped to make one text of the other.

@@ -2,8 +2,8 @@
 //!
 //! Nothing here blocks on a FIFO, touches a device, or reads procfs, where other processes' keys are.
 
+use std::collections::BinaryHeap;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStringExt;
@@ -12,7 +12,8 @@ use std::path::Path;
 
 use rustix::fs::{Dir, FileType, OFlags};
 
-use crate::tools::{Workspace, nearest};
+use crate::tools::Workspace;
+use crate::tools::nearest::Nearest;
 
 /// Opens the regular file at `path` to read it, or says why not, naming what there is instead.
 pub fn open(path: &Path, workspace: &Workspace) -> Result<(File, Metadata), String> {
@@ -96,22 +97,32 @@ pub fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> Stri
         _ => return format!("there is no file {name}"),
     };
     let shown_folder = workspace.display(folder);
-    let names = match File::open(folder).and_then(|folder| list(&folder, usize::MAX)) {
-        Ok(names) => names,
+    let mut nearest = Nearest::to(&wanted);
+    let mut is_shown = false;
+    let listed = File::open(folder).and_then(|folder| {
+        list(&folder, MOST_NAMES, |shown| {
+            is_shown |= shown.trim_end_matches('/') == wanted;
+            nearest.add(&shown);
+        })
+    });
+    match listed {
+        Ok(Some(_)) => {}
+        Ok(None) => {
+            return format!("there is no file {name}; {shown_folder} holds more than {MOST_NAMES} names");
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             return format!("there is no file {name}: there is no folder {shown_folder}");
         }
         Err(_) => return format!("there is no file {name}"),
-    };
+    }
     // What is no text in a name is shown as U+FFFD, which is then another name.
-    let is_shown = || names.first.iter().any(|shown| shown.trim_end_matches('/') == wanted);
-    if wanted.contains('\u{fffd}') && is_shown() {
+    if wanted.contains('\u{fffd}') && is_shown {
         return format!(
             "the name of {name} holds bytes that are not UTF-8, which a call cannot give; if you can run a \
              command, rename it there, with * in place of those bytes"
         );
     }
-    let near = nearest::names(&wanted, names.first.iter().map(String::as_str));
+    let near = nearest.into_names();
     match near.is_empty() {
         true => format!("there is no file {name}, and no name like it in {shown_folder}"),
         false => {
@@ -121,56 +132,63 @@ pub fn not_opened(path: &Path, workspace: &Workspace, error: &io::Error) -> Stri
 }
 
 fn describe_directory(name: &str, directory: &File) -> String {
-    let mut text = format!("{name} is a directory, not a file");
-    match list(directory, SHOWN_NAMES) {
-        Err(error) => write!(text, "; it cannot be listed: {error}"),
-        Ok(Names { count: 0, .. }) => write!(text, "; it is empty"),
-        Ok(names) => {
-            let more = names.count - names.first.len();
+    let holds = match first_names(directory, MOST_NAMES) {
+        Err(error) => format!("it cannot be listed: {error}"),
+        Ok(None) => format!("it holds more than {MOST_NAMES} names"),
+        Ok(Some((_, 0))) => "it is empty".to_owned(),
+        Ok(Some((first, count))) => {
+            let more = count - first.len();
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-            write!(text, "; it holds: {}{rest}", names.first.join(", "))
+            format!("it holds: {}{rest}", first.join(", "))
         }
-    }
-    .expect("a string takes any text");
-    text
+    };
+    format!("{name} is a directory, not a file; {holds}")
 }
 
 /// How many names the error for a directory shows.
 const SHOWN_NAMES: usize = 20;
-/// More names than this are not looked at, in any folder.
-const MAX_NAMES: usize = 10_000;
+/// A folder of more names than this is not described by any of them: which ones come first is the disk's
+/// choice, and comparing them all takes seconds.
+const MOST_NAMES: usize = 100_000;
 
-/// The names in a folder.
-struct Names {
-    /// The first ones in sorted order, folders with a slash at their end.
-    first: Vec<String>,
-    /// How many there are.
-    count: usize,
+/// The first names in a folder in sorted order, and how many there are; nothing if that is more than `most`.
+fn first_names(folder: &File, most: usize) -> io::Result<Option<(Vec<String>, usize)>> {
+    let mut first = BinaryHeap::new();
+    let count = list(folder, most, |name| {
+        first.push(name);
+        if first.len() > SHOWN_NAMES {
+            first.pop();
+        }
+    })?;
+    Ok(count.map(|count| (first.into_sorted_vec(), count)))
 }
 
-fn list(folder: &File, wanted: usize) -> io::Result<Names> {
+/// Visits the names in a folder in the disk's order, folders with a slash at their end. Returns how many there
+/// are, or nothing if there are more than `most`, of which only so many were visited.
+fn list(folder: &File, most: usize, mut visit: impl FnMut(String)) -> io::Result<Option<usize>> {
     if is_procfs(folder)? {
         return Err(io::Error::new(ErrorKind::Unsupported, "it is on procfs"));
     }
-    let mut first = Vec::new();
-    for entry in Dir::read_from(folder)?.take(MAX_NAMES) {
+    let mut count = 0;
+    for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let mut name = OsString::from_vec(entry.file_name().to_bytes().to_vec()).display().to_string();
         if name == "." || name == ".." {
             continue;
         }
+        if count == most {
+            return Ok(None);
+        }
+        count += 1;
         if name.contains(char::is_control) {
             name = format!("{name:?}");
         }
         if entry.file_type() == FileType::Directory {
             name.push('/');
         }
-        first.push(name);
+        visit(name);
     }
-    first.sort();
-    let count = first.len();
-    first.truncate(wanted);
-    Ok(Names { first, count })
+    Ok(Some(count))
 }
 
 #[cfg(test)]
@@ -205,6 +223,39 @@ mod tests {
         assert!(read(&folder, ".").text.starts_with(". is a directory, not a file; it holds: d/"));
     }
 
+    /// The first 10,000 names in the disk's order were taken for all.
+    #[test]
+    fn of_a_large_folder_all_names_are_looked_at() {
+        let folder = Folder::new("read-many-names");
+        let path = folder.put("seed", "");
+        fs::create_dir(folder.path.join("d")).unwrap();
+        for number in 0..12_000 {
+            fs::hard_link(&path, folder.path.join(format!("d/f{number:05}"))).unwrap();
+        }
+        let names: Vec<String> = (0..20).map(|number| format!("f{number:05}")).collect();
+        let text = format!("d is a directory, not a file; it holds: {} and 11980 more", names.join(", "));
+        assert_eq!(read(&folder, "d"), Outcome::error(text));
+        // Wherever the disk has these names, some lie behind ten thousand others.
+        for number in 0..12 {
+            let wanted = format!("f{:05}-and-a-half", number * 1000);
+            let nearest = format!("f{:05}", number * 1000);
+            let text = format!("there is no file d/{wanted}; the nearest names in d are: {nearest}");
+            assert_eq!(read(&folder, &format!("d/{wanted}")), Outcome::error(text));
+        }
+    }
+
+    #[test]
+    fn of_a_folder_larger_than_is_looked_at_no_name_is_told() {
+        let folder = Folder::new("read-bound");
+        for name in ["c", "a", "b"] {
+            folder.put(name, "");
+        }
+        let directory = File::open(&folder.path).unwrap();
+        let names = vec!["a".to_owned(), "b".to_owned(), "c".to_owned()];
+        assert_eq!(first_names(&directory, 3).unwrap(), Some((names, 3)));
+        assert_eq!(first_names(&directory, 2).unwrap(), None);
+    }
+
     #[test]
     fn a_missing_file_is_an_error_with_the_nearest_names() {
         let folder = Folder::new("read-missing");
@@ -225,7 +276,8 @@ mod tests {
             assert_eq!(read(&folder, path), Outcome::error(text));
             assert_eq!(raw(&folder, json!({ "file_path": path })), Err(text.to_owned()));
         }
-        assert!(read(&folder, "a\0b").text.starts_with("cannot read a\0b: "));
+        let text = "cannot read a\\0b: file name contained an unexpected NUL byte";
+        assert_eq!(read(&folder, "a\0b"), Outcome::error(text));
     }
 
     #[test]

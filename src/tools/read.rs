@@ -157,7 +157,7 @@ impl Content {
 
 impl Opened {
     fn open(file_path: &str, workspace: &Workspace) -> Result<Opened, String> {
-        let path = workspace.resolve(file_path);
+        let path = workspace.find(file_path)?;
         let name = workspace.display(&path);
         let (file, metadata) = open(&path, workspace)?;
         let mut head = Vec::new();
@@ -400,7 +400,8 @@ pub mod tests {
 
         let remark = |lines: &str, name: &str, line: u64| {
             format!(
-                "[{lines} shortened to 2000 bytes: Bash with sed -n {line}p {name} shows all of line {line}]"
+                "[{lines} shortened to 2000 bytes: if you can run a command, sed -n {line}p {name} shows more of \
+                 line {line}]"
             )
         };
         folder.put("it's", format!("a\n{}\nb\n", "x".repeat(2001)));
@@ -589,7 +590,8 @@ pub mod tests {
         // The last line is a hole of ten gigabytes; its end is not waited for.
         let outcome = call(&folder, json!({ "file_path": "started", "offset": 3001 }));
         let remarks = "[lines 3001-3001 shown, more follow: Read with offset=3002; \
-                       line 3001 shortened to 2000 bytes: Bash with sed -n 3001p started shows all of line 3001; \
+                       line 3001 shortened to 2000 bytes: if you can run a command, sed -n 3001p started shows more of \
+                       line 3001; \
                        bytes that are not UTF-8 text are shown as \u{fffd}]";
         assert_eq!(outcome, Outcome::ok(format!("{}\n{remarks}", "\u{fffd}".repeat(2000))));
         let first = raw(&folder, json!({ "file_path": "started", "limit": 2 }));

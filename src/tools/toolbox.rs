@@ -284,7 +284,10 @@ impl Toolbox {
             )));
         };
         let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
-        let mut text = self.without_places(text);
+        let mut text = match shows_files(name) {
+            true => text.to_owned(),
+            false => self.without_places(text),
+        };
         let is_error = answer.get("is_error").and_then(Value::as_bool).unwrap_or(true);
         let shown = answer.get("images").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let images = images(shown, is_error, &mut text);
@@ -365,6 +368,12 @@ fn images(shown: &[Value], is_error: bool, text: &mut String) -> Vec<Image> {
         text.push_str(&format!("\n[{more} images left out: a result shows at most {MOST_IMAGES}]"));
     }
     images
+}
+
+/// Whether what a tool of the worker's answers names paths relatively already and may show what is in a file,
+/// which has to stay as it is: a model copies it.
+fn shows_files(name: &str) -> bool {
+    matches!(name, "Write" | "Edit")
 }
 
 /// How long the worker may take for a call: all it does ends by itself sooner than that, so that one

@@ -6,6 +6,7 @@ use std::io::{self, BufRead};
 
 use crate::tools::lines::{MAX_LINE_BYTES, next_line};
 use crate::tools::read::Request;
+use crate::tools::{PRIVATE, in_private_folder};
 
 const DEFAULT_LINES: u64 = 2000;
 const MAX_BYTES: usize = 50_000;
@@ -70,9 +71,10 @@ impl Window {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let (lines, numbers) =
                 (if self.shortened.len() == 1 { "line" } else { "lines" }, numbers.join(", "));
-            let command = format!("Bash with sed -n {first}p {}", quoted(name));
+            let command = format!("sed -n {first}p {}", quoted(name));
             remarks.push(format!(
-                "{lines} {numbers}{more} shortened to {MAX_LINE_BYTES} bytes: {command} shows all of line {first}"
+                "{lines} {numbers}{more} shortened to {MAX_LINE_BYTES} bytes: if you can run a command, {command} \
+                 shows more of line {first}"
             ));
         }
         if self.has_odd_bytes {
@@ -89,11 +91,44 @@ impl Window {
     }
 }
 
-/// A name as a shell takes it.
+/// A name as a shell takes it. What leads to the private folder is left to the shell to replace.
 pub fn quoted(name: &str) -> String {
+    match in_private_folder(name) {
+        Some("") => format!("\"{PRIVATE}\""),
+        Some(rest) => format!("\"{PRIVATE}\"/{}", quoted_plainly(rest)),
+        None => quoted_plainly(name),
+    }
+}
+
+fn quoted_plainly(name: &str) -> String {
     let is_plain = |it: char| it.is_alphanumeric() || "/._-+,@%".contains(it);
     match !name.starts_with('-') && name.chars().all(is_plain) {
         true => name.to_owned(),
         false => format!("'{}'", name.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// In single quotes `$TMPDIR` was a folder of that name.
+    #[test]
+    fn a_shell_takes_a_quoted_name_for_the_file() {
+        let cases = [
+            ("a/b.txt", "a/b.txt"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("-n", "'-n'"),
+            ("$HOME", "'$HOME'"),
+            ("$TMPDIR", "\"$TMPDIR\""),
+            ("$TMPDIR/out.log", "\"$TMPDIR\"/out.log"),
+            ("$TMPDIR/a/it's $x", r#""$TMPDIR"/'a/it'\''s $x'"#),
+            ("$TMPDIR/../a", "'$TMPDIR/../a'"),
+            ("$TMPDIRS/a", "'$TMPDIRS/a'"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(quoted(name), expected, "{name}");
+        }
     }
 }

@@ -47,7 +47,7 @@ fn write(arguments: &Arguments, workspace: &Workspace) -> Result<String, String>
     if file_path.is_empty() {
         return Err("file_path is empty; name the file to write".to_owned());
     }
-    let path = workspace.resolve(file_path);
+    let path = workspace.find(file_path)?;
     let name = workspace.display(&path);
     if ["/", "/.", "/.."].iter().any(|end| file_path.ends_with(end)) {
         return Err(format!("{file_path} names a folder; name a file in it"));
@@ -76,7 +76,21 @@ pub enum Replaced {
 /// old content is untouched, but for a write that fails half-way in place, which the error says.
 pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<Replaced> {
     let target = follow_links(path)?;
-    let old = Old::open(&target)?;
+    replace(&target, content, Old::open(&target)?)
+}
+
+/// Makes `content` the content of a file that was read before, when this was `known` of it.
+///
+/// Errors: those of [`replace_file`], and that it is not that file any more or has been written since. What
+/// another wrote is not to be lost, so it is looked at last thing before the file is replaced. Only a write
+/// within the clock's tick of the last one (some milliseconds) that keeps the size is not seen.
+pub fn replace_known_file(path: &Path, content: &[u8], known: &Metadata) -> io::Result<Replaced> {
+    let target = follow_links(path)?;
+    let Some(old) = Old::open(&target)? else { return Err(changed()) };
+    replace(&target, content, Some(Old { known: Some(known.clone()), ..old }))
+}
+
+fn replace(target: &Path, content: &[u8], old: Option<Old>) -> io::Result<Replaced> {
     if content.len() as u64 > longest_allowed() {
         let error = Errno::FBIG.into();
         return Err(if old.is_some() { unharmed(&error) } else { error });
@@ -92,15 +106,19 @@ pub fn replace_file(path: &Path, content: &[u8]) -> io::Result<Replaced> {
             })?;
         }
         // Beside a missing file nothing stands in the way, so an impossible swap is its error.
-        return swap(&target, content, None).map_err(Failure::into_error).map(|()| Replaced::Created);
+        return swap(target, content, None).map_err(Failure::into_error).map(|()| Replaced::Created);
     };
     // Renaming would part a file from its other names.
     if old.metadata.nlink() == 1 {
-        match swap(&target, content, Some(&old)) {
+        match swap(target, content, Some(&old)) {
             Ok(()) => return Ok(Replaced::Rewritten),
             Err(Failure::Impossible(_)) => {}
             Err(Failure::Broken(error)) => return Err(unharmed(&error)),
+            Err(Failure::Changed) => return Err(changed()),
         }
+    }
+    if old.has_changed() {
+        return Err(changed());
     }
     rewrite_in_place(&old, content)?;
     Ok(Replaced::Rewritten)
@@ -116,6 +134,11 @@ fn unharmed(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{error}; its old content is untouched"))
 }
 
+/// The error for a file that is not as it was when it was read.
+fn changed() -> io::Error {
+    io::Error::other("it was changed meanwhile, so nothing was written: read it again")
+}
+
 /// An error that came in the middle.
 fn partly_new(error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{error}; its content is now partly new and partly old"))
@@ -128,6 +151,8 @@ struct Old {
     /// that is running cannot be opened so, but can be renamed over.
     file: io::Result<File>,
     metadata: Metadata,
+    /// What was told of it when it was read, if what is written now was made of that.
+    known: Option<Metadata>,
 }
 
 impl Old {
@@ -152,7 +177,17 @@ impl Old {
             Err(_) => return file.map(|_| None),
         };
         refuse_special(&metadata)?;
-        Ok(Some(Old { path: path.to_owned(), file, metadata }))
+        Ok(Some(Old { path: path.to_owned(), file, metadata, known: None }))
+    }
+
+    /// Whether the path leads to another file than the one that was read, or to other content.
+    fn has_changed(&self) -> bool {
+        let marks = |it: &Metadata| (it.dev(), it.ino(), it.size(), it.mtime(), it.mtime_nsec());
+        match (&self.known, fs::metadata(&self.path)) {
+            (None, _) => false,
+            (Some(known), Ok(now)) => marks(known) != marks(&now),
+            (Some(_), Err(_)) => true,
+        }
     }
 }
 
@@ -194,12 +229,15 @@ enum Failure {
     Impossible(io::Error),
     /// It cannot be done at all.
     Broken(io::Error),
+    /// Another has changed the file meanwhile.
+    Changed,
 }
 
 impl Failure {
     fn into_error(self) -> io::Error {
         match self {
             Failure::Impossible(error) | Failure::Broken(error) => error,
+            Failure::Changed => changed(),
         }
     }
 
@@ -221,10 +259,13 @@ fn swap(target: &Path, content: &[u8], old: Option<&Old>) -> Result<(), Failure>
         Some(temporary) => temporary,
         None => write_named(target, content, old)?,
     };
-    fs::rename(&temporary, target).map_err(|error| {
+    let renamed = match old.is_some_and(Old::has_changed) {
+        true => Err(Failure::Changed),
+        false => fs::rename(&temporary, target).map_err(Failure::of),
+    };
+    renamed.inspect_err(|_| {
         // The first error is the one to tell.
         let _ = fs::remove_file(&temporary);
-        Failure::of(error)
     })
 }
 
@@ -623,7 +664,7 @@ pub(crate) mod tests {
     fn a_path_with_a_nul_is_an_error() {
         let folder = Folder::new("write-nul");
         let outcome = call(&folder, "a\0b", "x");
-        assert!(outcome.is_error && outcome.text.starts_with("cannot write a\0b: "), "{}", outcome.text);
+        assert!(outcome.is_error && outcome.text.starts_with("cannot write a\\0b: "), "{}", outcome.text);
     }
 
     #[test]

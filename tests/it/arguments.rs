@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::check::Api;
-use crate::story::Story;
+use crate::story::{Outcome, Story};
 use crate::talk::{Call, answer, asks, results};
 
 /// Sound calls of each tool that needs no service, each with what it gives. They can be made any number of times.
@@ -22,6 +22,14 @@ fn sound() -> Vec<(&'static str, Value, &'static str)> {
             json!({"command": "cat lines.txt", "timeout": 60_000, "description": "Show"}),
             "one\ntwo\nthree",
         ),
+        ("Glob", json!({"pattern": "lines.*", "path": "."}), "lines.txt\n"),
+        (
+            "Grep",
+            json!({"pattern": "TWO", "path": "lines.txt", "output_mode": "content", "-i": true, "-A": 1}),
+            "lines.txt:2:two\nlines.txt-3-three\n",
+        ),
+        ("BashOutput", json!({"bash_id": "bash_1", "filter": "^a"}), "(no new output)\n[bash_1 is running]"),
+        ("KillShell", json!({"shell_id": "bash_1"}), "bash_1 and all it had started have been ended"),
         ("get_current_datetime", json!({"timezone": "UTC", "format": "%Y"}), "2023"),
         (
             "add_duration_to_datetime",
@@ -35,6 +43,17 @@ const LINE: &str = "two\n[lines 2-2 shown, more follow: Read with offset=3 and l
 
 /// A run in which the model makes these calls in one reply, and their results.
 fn told(calls: &[(&str, String)]) -> Vec<(String, bool)> {
+    results_of(&run(calls))
+}
+
+fn results_of(outcome: &Outcome) -> Vec<(String, bool)> {
+    results(Api::Anthropic, &outcome.body(2))
+        .into_iter()
+        .map(|(_, text, is_error)| (text, is_error))
+        .collect()
+}
+
+fn run(calls: &[(&str, String)]) -> Outcome {
     let api = Api::Anthropic;
     let ids: Vec<String> = (0..calls.len()).map(|number| format!("toolu_{number}")).collect();
     let asked: Vec<Call> =
@@ -44,7 +63,7 @@ fn told(calls: &[(&str, String)]) -> Vec<(String, bool)> {
     let story = story.file("ab.txt", "ab\n").env("COTTER_NOW", "1698278400").args(&["-q", "-p", "Do it."]);
     let outcome = story.reply(asks(api, "", &asked)).reply(answer(api, "Done.")).run();
     outcome.code(0).stdout("Done.\n").stderr("");
-    results(api, &outcome.body(2)).into_iter().map(|(_, text, is_error)| (text, is_error)).collect()
+    outcome
 }
 
 /// The arguments with each member changed.
@@ -82,9 +101,26 @@ fn slips(tool: &str, sound: &Value) -> Vec<Value> {
     slips
 }
 
-/// Edit changes what it is to find, so its slips are calls on files of their own.
-fn in_file(arguments: &Value, number: usize) -> String {
-    arguments.to_string().replace("ab.txt", &format!("ab{number}.txt"))
+/// Edit changes what it is to find and KillShell ends it, so that their slips are calls on files and shells of
+/// their own.
+fn own(text: &str, number: usize) -> String {
+    text.replace("ab.txt", &format!("ab{number}.txt")).replace("bash_1", &format!("bash_{}", number + 1))
+}
+
+/// The call that makes what a call of this tool needs, if it needs anything, and its result.
+fn prepared(tool: &str, number: usize) -> Option<((&'static str, String), String)> {
+    let shell = || ("Bash", json!({"command": "sleep 1000", "run_in_background": true}).to_string());
+    let started = format!("bash_{} runs in the background: see its output with BashOutput", number + 1);
+    match tool {
+        "Edit" => {
+            let file = json!({"file_path": format!("ab{number}.txt"), "content": "ab\n"});
+            Some((("Write", file.to_string()), format!("created ab{number}.txt (3 bytes)")))
+        }
+        "BashOutput" if number == 0 => Some((shell(), started)),
+        // The shell that BashOutput looked at is the first to be ended.
+        "KillShell" if number > 0 => Some((shell(), started)),
+        _ => None,
+    }
 }
 
 #[test]
@@ -93,18 +129,27 @@ fn every_tool_does_what_was_meant_whatever_the_slip() {
     let mut expected = Vec::new();
     for (tool, arguments, result) in sound() {
         for (number, slip) in slips(tool, &arguments).iter().enumerate() {
-            let mut result = result.to_owned();
-            if tool == "Edit" {
-                let file = json!({"file_path": format!("ab{number}.txt"), "content": "ab\n"});
-                calls.push(("Write", file.to_string()));
-                expected.push((format!("created ab{number}.txt (3 bytes)"), false));
-                result = result.replace("ab.txt", &format!("ab{number}.txt"));
+            let (call, result) = match tool {
+                "Edit" | "KillShell" => (own(&slip.to_string(), number), own(result, number)),
+                _ => (slip.to_string(), result.to_owned()),
+            };
+            if let Some((first, told)) = prepared(tool, number) {
+                calls.push(first);
+                expected.push((told, false));
             }
-            calls.push((tool, in_file(slip, number)));
+            calls.push((tool, call));
             expected.push((result, false));
         }
     }
-    for (found, (expected, call)) in told(&calls).into_iter().zip(expected.into_iter().zip(&calls)) {
+    let outcome = run(&calls);
+    let offered = outcome.body(1)["tools"].as_array().unwrap().clone();
+    let mut offered: Vec<&str> = offered.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    // It needs the network.
+    offered.retain(|name| *name != "get_exchange_rate");
+    let mut called: Vec<&str> = sound().iter().map(|(tool, _, _)| *tool).collect();
+    (offered.sort_unstable(), called.sort_unstable());
+    outcome.equal(called, offered);
+    for (found, (expected, call)) in results_of(&outcome).into_iter().zip(expected.into_iter().zip(&calls)) {
         assert_eq!(found, expected, "{} {}", call.0, call.1);
     }
 }
@@ -217,4 +262,57 @@ fn what_is_not_certain_is_an_error_that_says_what_the_tool_takes() {
             format!("{problem}; the schema of its arguments is {{\"type\":\"object\",\"properties\":{{");
         assert!(found.contains(&beginning) && is_error, "{tool} {slip}\n{found}");
     }
+}
+
+/// Write made a folder of that name, and told of a file in it.
+#[test]
+fn a_home_folder_is_refused_with_the_way_out() {
+    let cases = [
+        ("Read", json!({"file_path": "~/notes.txt"}), "~/notes.txt"),
+        ("Write", json!({"file_path": "~/notes.txt", "content": "a"}), "~/notes.txt"),
+        ("Write", json!({"file_path": "~", "content": "a"}), "~"),
+        ("Edit", json!({"file_path": "~/notes.txt", "old_string": "a", "new_string": "b"}), "~/notes.txt"),
+        ("Glob", json!({"pattern": "*", "path": "~"}), "~"),
+        ("Glob", json!({"pattern": "~/*.txt"}), "~/"),
+        ("Grep", json!({"pattern": "a", "path": "~/"}), "~/"),
+    ];
+    let mut calls: Vec<_> = cases.iter().map(|(tool, input, _)| (*tool, input.to_string())).collect();
+    // What is really called so can be had.
+    calls.push(("Write", json!({"file_path": "./~/a", "content": "one"}).to_string()));
+    calls.push(("Read", json!({"file_path": "~/a"}).to_string()));
+    let refused = cases.iter().map(|(_, _, path)| {
+        let text = format!(
+            "~ does not stand for a home folder here: give an absolute path, or one relative to the workspace \
+             (./{path} if that is what it is called)"
+        );
+        (text, true)
+    });
+    let had = [("created ~/a (3 bytes)".to_owned(), false), ("one".to_owned(), false)];
+    assert_eq!(told(&calls), refused.chain(had).collect::<Vec<_>>());
+}
+
+/// Many servers refuse a request that holds a NUL.
+#[test]
+fn a_nul_is_shown_escaped() {
+    let no_path =
+        |doing: &str| (format!("cannot {doing} a\\0b: file name contained an unexpected NUL byte"), true);
+    let cases = [
+        ("Read", json!({"file_path": "a\0b"}), no_path("read")),
+        ("Write", json!({"file_path": "a\0b", "content": "a"}), no_path("write")),
+        ("Edit", json!({"file_path": "a\0b", "old_string": "a", "new_string": "b"}), no_path("read")),
+        ("Glob", json!({"pattern": "*", "path": "a\0b"}), no_path("read")),
+        ("Grep", json!({"pattern": "a", "path": "a\0b"}), no_path("read")),
+        (
+            "Glob",
+            json!({"pattern": "a\0b"}),
+            ("the pattern holds a NUL character, which no path does".to_owned(), true),
+        ),
+        (
+            "Grep",
+            json!({"pattern": "a", "type": "z9\0z9z9"}),
+            ("there is no file type \"z9\\0z9z9\"; use glob, such as *.z9\\0z9z9".to_owned(), true),
+        ),
+    ];
+    let calls: Vec<_> = cases.iter().map(|(tool, input, _)| (*tool, input.to_string())).collect();
+    assert_eq!(told(&calls), cases.map(|(_, _, expected)| expected).to_vec());
 }

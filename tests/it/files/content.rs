@@ -57,7 +57,7 @@ fn of_a_huge_file_a_window_is_read_it_is_replaced_whole_and_not_edited() {
             cell(
                 "Edit",
                 failed(
-                    "Edit/it is larger than 67108864 bytes, which is too large for Edit; use sed with Bash",
+                    "Edit/it is larger than 67108864 bytes, which is too large for Edit; if you can run a command, use sed",
                 ),
             )
             .after(huge("")),
@@ -119,7 +119,8 @@ fn a_byte_order_mark_is_not_shown_and_kept_by_edit() {
 
 #[test]
 fn utf_16_is_decoded_by_read_and_refused_by_edit() {
-    let refused = "Edit/it is UTF-16, which Edit cannot change; convert it with iconv and Bash, or replace it with Write";
+    let refused =
+        "Edit/it is UTF-16, which Edit cannot change; if you can run a command, convert it with iconv";
     for bytes in [b"\xff\xfeo\0l\0d\0\n\0", b"\xfe\xff\0o\0l\0d\0\n"] {
         matrix(
             "utf-16",

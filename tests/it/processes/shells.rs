@@ -251,7 +251,7 @@ fn a_shell_that_is_not_there_and_a_filter_that_is_none_are_errors_that_help() {
     let mut results = results(&outcome);
     let (missing, bad) = (results.remove(8).0, results.remove(6).0);
     let expected = [
-        failed("there is no shell \"bash_1\": none was started; Bash does with run_in_background"),
+        failed("there is no shell \"bash_1\": none was started: a command with run_in_background is one"),
         runs("bash_1"),
         runs("bash_2"),
         ok("(no output)"),
