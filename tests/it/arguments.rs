@@ -147,7 +147,8 @@ fn every_tool_does_what_was_meant_whatever_the_slip() {
     // It needs the network.
     offered.retain(|name| *name != "get_exchange_rate");
     let mut called: Vec<&str> = sound().iter().map(|(tool, _, _)| *tool).collect();
-    (offered.sort_unstable(), called.sort_unstable());
+    offered.sort_unstable();
+    called.sort_unstable();
     outcome.equal(called, offered);
     for (found, (expected, call)) in results_of(&outcome).into_iter().zip(expected.into_iter().zip(&calls)) {
         assert_eq!(found, expected, "{} {}", call.0, call.1);

@@ -236,7 +236,7 @@ fn all_is_closed(environment: Environment) {
         }
         count += attempts.len();
     }
-    println!(
+    eprintln!(
         "{}: {count} of {} attempts succeed uncontained, none contained",
         environment.name(),
         ATTEMPTS.len()
@@ -362,7 +362,7 @@ fn each_class_has_attempts_and_each_says_what_stops_it() {
     for class in CLASSES {
         let of_class: Vec<_> = ATTEMPTS.iter().filter(|attempt| attempt.class == class).collect();
         assert!(of_class.len() > 1, "{class:?}");
-        of_class.iter().for_each(|attempt| println!("| {class:?} | {} | {:?} |", attempt.name, attempt.by));
+        of_class.iter().for_each(|attempt| eprintln!("| {class:?} | {} | {:?} |", attempt.name, attempt.by));
     }
 }
 
