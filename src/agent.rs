@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::http::net::{self, Client};
 use crate::http::recording::Recorder;
 use crate::http::{self, Answer, Asked, Http, Request, Trouble};
+use crate::image_limits;
 use crate::output::{Output, Summary, stdout_error};
 use crate::provider::errors::Verdict;
 use crate::provider::{
@@ -31,14 +32,6 @@ const MOST_PAUSES: u32 = 10;
 const MOST_REPLY_BYTES: usize = 256 * 1024 * 1024;
 const MOST_ERROR_BYTES: usize = 1024 * 1024;
 
-/// The most images of a conversation, and their characters of base64 together: Anthropic takes 100 images and
-/// requests of 32 MB, which have to hold the texts too.
-const MOST_IMAGES: usize = 100;
-const MOST_IMAGE_CHARACTERS: usize = 24 << 20;
-/// What is said where there would be more.
-const TOO_MANY_IMAGES: &str = "not shown: a conversation holds at most 100 images and 24 MiB of them in base64; \
-    go by those shown before, or make smaller copies to look at";
-
 /// What is said to a model whose reply was empty.
 const NUDGE: &str = "Your last message was empty. Go on, or give your answer.";
 /// What is said to a model that failed to write a call.
@@ -56,6 +49,7 @@ pub struct Agent {
     ends_with_denial: bool,
     wire: Wire,
     conversation: Conversation,
+    images: image_limits::Held,
     text_calls: TextCalls,
     max_turns: Option<u32>,
     begun: Instant,
@@ -119,6 +113,7 @@ impl Agent {
             wire: Wire::new(&settings),
             settings,
             conversation: Conversation::default(),
+            images: image_limits::Held::default(),
             text_calls: config.text_calls,
             max_turns: config.max_turns,
             begun: Instant::now(),
@@ -281,14 +276,7 @@ impl Agent {
 
     /// Asks until there is a reply, writing the request anew where something was learnt of the server.
     fn ask(&mut self, output: &mut Output) -> Result<Reply, Error> {
-        if let Some(most) = self.max_turns
-            && self.turns >= most
-        {
-            let turns = if most == 1 { "turn" } else { "turns" };
-            return Err(Error::Turns(format!(
-                "the answer is not finished after {most} {turns} (--max-turns): raise the limit or ask for less"
-            )));
-        }
+        self.check_turns()?;
         self.save()?;
         output.end_shown()?;
         loop {
@@ -315,22 +303,7 @@ impl Agent {
             })?;
             match asked {
                 Asked::Answered(mut reply) => {
-                    self.turns += 1;
-                    self.usage.add(reply.usage);
-                    if !self.http.is_replaying() {
-                        // Images cost tokens by their dimensions, few for their bytes.
-                        let images = match self.settings.learnt.no_images {
-                            None => self.conversation.images().1,
-                            Some(_) => 0,
-                        };
-                        warn_of_cut_prompt(bytes.saturating_sub(images), reply.usage, output);
-                    }
-                    if let Some(word) = &reply.unknown_stop {
-                        output.detail(&format!(
-                            "the reply ended with an unknown word, taken as its end: {word}"
-                        ));
-                    }
-                    self.understand_text(&mut reply, output)?;
+                    self.take_note(&mut reply, bytes, output)?;
                     return Ok(reply);
                 }
                 Asked::Rewrite => {
@@ -343,6 +316,36 @@ impl Agent {
                 }
             }
         }
+    }
+
+    fn check_turns(&self) -> Result<(), Error> {
+        if let Some(most) = self.max_turns
+            && self.turns >= most
+        {
+            let turns = if most == 1 { "turn" } else { "turns" };
+            return Err(Error::Turns(format!(
+                "the answer is not finished after {most} {turns} (--max-turns): raise the limit or ask for less"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Counts a reply to a request of so many bytes, says what is odd about it, and understands its text.
+    fn take_note(&mut self, reply: &mut Reply, bytes: usize, output: &mut Output) -> Result<(), Error> {
+        self.turns += 1;
+        self.usage.add(reply.usage);
+        if !self.http.is_replaying() {
+            // Images cost tokens by their dimensions, few for their bytes.
+            let images = match self.settings.learnt.no_images {
+                None => self.images.characters(),
+                Some(_) => 0,
+            };
+            warn_of_cut_prompt(bytes.saturating_sub(images), reply.usage, output);
+        }
+        if let Some(word) = &reply.unknown_stop {
+            output.detail(&format!("the reply ended with an unknown word, taken as its end: {word}"));
+        }
+        self.understand_text(reply, output)
     }
 
     /// Puts the calls that a reply's text is, if it is nothing else, in the place of that text. From there on
@@ -402,7 +405,6 @@ impl Agent {
     /// Answers every call, in order, also where the run ends with one of them. Behind that one none is run.
     fn run_calls(&mut self, calls: &[Call], output: &mut Output) -> Result<(), Error> {
         let mut results = Vec::with_capacity(calls.len());
-        let (mut images, mut image_characters) = self.conversation.images();
         let mut ended = Ok(());
         for call in calls {
             let mut outcome = match &ended {
@@ -416,13 +418,8 @@ impl Agent {
             if ended.is_ok() {
                 ended = self.check_denials();
             }
-            let characters: usize = outcome.images.iter().map(|image| image.data.len()).sum();
-            let (more_images, more_characters) =
-                (images + outcome.images.len(), image_characters + characters);
-            if more_images > MOST_IMAGES || more_characters > MOST_IMAGE_CHARACTERS {
-                outcome = Outcome::error(format!("{} [{TOO_MANY_IMAGES}]", outcome.text));
-            } else {
-                (images, image_characters) = (more_images, more_characters);
+            if let Err(why) = self.images.add(&outcome.images) {
+                outcome = Outcome::error(format!("{} [{why}]", outcome.text));
             }
             results.push(CallResult {
                 call_id: call.id.clone(),

@@ -269,16 +269,6 @@ impl Conversation {
         self.add_user(results);
     }
 
-    /// How many images the conversation holds, and their characters of base64 together.
-    pub fn images(&self) -> (usize, usize) {
-        let results = self.messages.iter().flat_map(|message| &message.parts).filter_map(|part| match part {
-            Part::Result(result) => Some(result),
-            _ => None,
-        });
-        let images = results.flat_map(|result| &result.images);
-        images.fold((0, 0), |(count, characters), image| (count + 1, characters + image.data.len()))
-    }
-
     /// What was said since the last call of this function, as lines of JSON without their ends. A
     /// user message that has grown gives a line with what is new; reading joins the two again.
     pub fn new_lines(&mut self) -> Vec<String> {
@@ -423,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn images_of_results_are_counted_and_handed_out_with_them() {
+    fn images_of_results_are_handed_out_with_them() {
         let mut conversation = Conversation::default();
         conversation.add_user("look");
         conversation.add_reply(vec![Part::Call(call("a"))], "test");
@@ -431,7 +421,6 @@ mod tests {
         assert_eq!(image.data, "iVBORw==");
         conversation
             .add_results(vec![CallResult { images: vec![image.clone(), image.clone()], ..result("a") }]);
-        assert_eq!(conversation.images(), (2, 16));
         let one = r#"{"media_type":"image/png","data":"iVBORw=="}"#;
         let expected = format!(
             r#"{{"type":"user","parts":[{{"type":"result","call_id":"a","text":"x","is_error":false,"images":[{one},{one}]}}]}}"#

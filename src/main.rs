@@ -8,6 +8,7 @@ mod config;
 mod conversation;
 mod error;
 mod http;
+mod image_limits;
 mod input;
 mod output;
 mod provider;
@@ -37,7 +38,7 @@ fn main() -> ExitCode {
         return sandbox::supervisor(&arguments.collect::<Vec<_>>());
     }
     if name == sandbox::WORKER {
-        return sandbox::worker(&arguments.collect::<Vec<_>>(), tools::toolbox::serve);
+        return sandbox::worker(&arguments.collect::<Vec<_>>(), tools::requests::serve);
     }
     if name == sandbox::TRIAL {
         return sandbox::trial();

@@ -46,6 +46,8 @@ pub struct Output {
     stderr_terminal: bool,
     /// What stands on the terminal of the reply in progress.
     shown: String,
+    /// Whether the line of what is shown goes on.
+    in_line: bool,
     /// Whether the waiting indicator stands on the terminal.
     waiting: bool,
 }
@@ -63,6 +65,7 @@ impl Output {
             stdout_terminal: io::stdout().is_terminal(),
             stderr_terminal: io::stderr().is_terminal(),
             shown: String::new(),
+            in_line: false,
             waiting: false,
         }
     }
@@ -138,14 +141,21 @@ impl Output {
         }
         self.clear_waiting();
         self.shown.push_str(fresh);
+        self.in_line = true;
         write_stdout(visible(fresh).as_bytes(), false)
     }
 
     /// Ends the line of a text that was shown, before something else is.
     pub fn end_shown(&mut self) -> Result<(), Error> {
-        match std::mem::take(&mut self.shown).is_empty() {
-            true => Ok(()),
-            false => write_stdout(b"\n", false),
+        self.shown.clear();
+        self.end_line()
+    }
+
+    /// Ends the line of a text that was shown and may go on.
+    fn end_line(&mut self) -> Result<(), Error> {
+        match std::mem::take(&mut self.in_line) {
+            true => write_stdout(b"\n", false),
+            false => Ok(()),
         }
     }
 
@@ -216,6 +226,10 @@ impl Output {
 
     fn line_as_is(&mut self, line: &str) {
         self.clear_waiting();
+        if self.stderr_terminal {
+            // Both are one screen. Where that cannot be written, the text that follows says so.
+            let _ = self.end_line();
+        }
         self.raw(&format!("{line}\n"));
     }
 

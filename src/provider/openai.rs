@@ -117,12 +117,19 @@ fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
     (text, mark_at)
 }
 
+/// How much is told again of the result that images belong to.
+const MOST_LABEL_LETTERS: usize = 200;
+
 /// The images of a result as a user shows them, after a text that says where they come from.
 fn image_parts(result: &CallResult, images: &[Image], id: &str) -> Vec<String> {
     if images.is_empty() {
         return Vec::new();
     }
-    let what = result.text.lines().next().unwrap_or_default();
+    let line = result.text.lines().next().unwrap_or_default();
+    let mut what: String = line.chars().take(MOST_LABEL_LETTERS).collect();
+    if what.len() < line.len() {
+        what.push('…');
+    }
     let mut parts = vec![text_part(&format!("[shown by the call {id}: {what}]"))];
     parts.extend(images.iter().map(|image| {
         let Image { media_type, data } = image;
@@ -799,6 +806,17 @@ mod tests {
             tool("c", &format!("two{left_out}{left_out}")),
         ]);
         assert_eq!(rendered(&settings, &shows_images(&[])), expected);
+    }
+
+    /// A program's text can be one line of 30,000 bytes.
+    #[test]
+    fn of_a_long_line_images_are_told_the_beginning() {
+        let text = format!("{}{}\nmore", "é".repeat(200), "x".repeat(30_000));
+        let images = vec![Image { media_type: "image/png".into(), data: "AAAA".into() }];
+        let result = CallResult { call_id: "a".into(), text, images, is_error: false };
+        let message = Message { role: Role::User, parts: vec![Part::Result(result)], origin: None };
+        let label = format!("[shown by the call \"a\": {}…]", "é".repeat(200));
+        assert_eq!(rendered(&settings(Host::Other, "m"), &message)[1]["content"][0]["text"], label);
     }
 
     #[test]

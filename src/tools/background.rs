@@ -174,7 +174,9 @@ impl Background {
         }
         let number = self.count + 1;
         let id = id(number);
-        match Started::new(self.command(shell), command, &workspace.root, Some(&id)) {
+        let started =
+            self.command(shell).and_then(|shell| Started::new(shell, command, &workspace.root, Some(&id)));
+        match started {
             Ok(started) => {
                 self.count = number;
                 let limit = limit.map(|limit| (Instant::now() + limit, limit));
@@ -185,20 +187,27 @@ impl Background {
         }
     }
 
-    /// What a shell has printed since the last look, and how it is. Only lines that `is_wanted` are shown;
-    /// the others count as seen too.
-    pub fn look(&mut self, id: &str, is_wanted: &dyn Fn(&str) -> bool) -> Outcome {
+    /// What a shell has printed since the last look, and how it is. With a filter only lines that it wants are
+    /// shown; the others count as seen too. A line that goes on can still come to be one that it wants, and so
+    /// waits for the next look.
+    pub fn look(&mut self, id: &str, filter: Option<&dyn Fn(&str) -> bool>) -> Outcome {
         self.attend();
         let shell = match self.find(id) {
             Ok(shell) => shell,
             Err(problem) => return Outcome::error(problem),
         };
-        let Parts { head, left_out, tail } = shell.started.printed();
-        let wanted = |text: &str| text.split_inclusive('\n').filter(|line| is_wanted(line)).collect();
+        let (printed, is_in_line) = match filter {
+            Some(_) if shell.ending.is_none() => shell.started.printed_lines(),
+            _ => (shell.started.printed(), false),
+        };
+        let Parts { head, left_out, tail } = printed;
+        let is_wanted = |line: &&str| filter.is_none_or(|is_wanted| is_wanted(line));
+        let wanted = |text: &str| text.split_inclusive('\n').filter(is_wanted).collect();
         let text = Parts { head: wanted(&head), left_out, tail: wanted(&tail) }.text();
         let text = if text.is_empty() { "(no new output)\n" } else { &text };
         let line_end = if text.ends_with('\n') { "" } else { "\n" };
-        Outcome::ok(format!("{text}{line_end}[{id} {}]", shell.status()))
+        let in_line = if is_in_line { "; its last line is not ended and left for the next look" } else { "" };
+        Outcome::ok(format!("{text}{line_end}[{id} {}{in_line}]", shell.status()))
     }
 
     /// Ends a shell with all it has started.

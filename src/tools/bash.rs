@@ -101,7 +101,10 @@ impl<'a> Request<'a> {
     fn execute(&self, workspace: &Workspace, shell: &Path, background: &mut Background) -> Outcome {
         let earlier =
             Kept::running_now(command::SHELL_VARIABLE, |pid, status| background.note_end(pid, status));
-        let mut started = match Started::new(background.command(shell), self.command, &workspace.root, None) {
+        let started = background
+            .command(shell)
+            .and_then(|shell| Started::new(shell, self.command, &workspace.root, None));
+        let mut started = match started {
             Ok(started) => started,
             Err(error) => return Outcome::error(command::cannot_start(&error, shell)),
         };

@@ -1,54 +1,113 @@
 //! Results made of blocks, as tools of the Model Context Protocol give them: texts and images in a list.
 //!
 //! Pure. Images are looked at before they are shown, because one that an API refuses costs the run all of them.
+//! Blocks are read one at a time, so that a list of millions takes no more memory than its text.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Value;
 
 use super::truncate::HeadTail;
-use super::{Outcome, image};
+use super::{Outcome, image, pieces};
 use crate::conversation::Image;
 
 /// How much of the beginning and as much of the end of all texts together is kept.
 const HALF_TEXT_BYTES: usize = 15_000;
+/// How many blocks are looked at.
+const MOST_BLOCKS: usize = 1000;
+/// The most types of other blocks that are named, and letters of each.
+const MOST_TYPES: usize = 5;
+const MOST_TYPE_LETTERS: usize = 40;
 
 /// The result that an output is, if it is a JSON object with a list `content`; any other output is text.
 ///
-/// Texts and what is said of images stand on lines of their own, in their order. `isError` is believed.
+/// Texts and what is said of images stand on lines of their own, in their order, and after them what is said of
+/// other blocks. `isError` is believed.
 pub fn read(output: &[u8]) -> Option<Outcome> {
-    let result: Value = serde_json::from_slice(output).ok()?;
-    let mut text = HeadTail::new(HALF_TEXT_BYTES, HALF_TEXT_BYTES);
-    let mut images = Vec::new();
-    for (index, block) in result["content"].as_array()?.iter().enumerate() {
-        if index > 0 {
-            text.push(b"\n");
-        }
-        match (block["type"].as_str(), block["text"].as_str()) {
-            (Some("text"), Some(piece)) => text.push(piece.as_bytes()),
-            (Some("image"), _) => match showable(block) {
-                Ok((image, what)) => {
-                    images.push(image);
-                    text.push(format!("[image: {what}]").as_bytes());
-                }
-                Err(why) => text.push(format!("[image left out: {why}]").as_bytes()),
-            },
-            (kind, _) => {
-                let kind: String = kind.unwrap_or("unknown").chars().take(40).collect();
-                text.push(format!("[a block of the type {kind:?} was left out]").as_bytes());
-            }
-        }
+    let result = pieces::checked(output)?;
+    let mut blocks = pieces::elements(pieces::member(result, "content")?)?;
+    let mut shown = Shown::new();
+    for block in blocks.by_ref().take(MOST_BLOCKS) {
+        shown.add(block);
     }
-    Some(Outcome { text: text.parts().text(), images, is_error: result["isError"] == Value::Bool(true) })
+    shown.say_what_is_missing(blocks.next().is_some());
+    let is_error = pieces::member(result, "isError") == Some("true");
+    Some(Outcome { text: shown.text.parts().text(), images: shown.images, is_error })
 }
 
-/// The image of a block, and what it is in words. Its bytes say of what type it is, whatever the block says.
+/// What the blocks so far come to.
+struct Shown {
+    text: HeadTail,
+    is_begun: bool,
+    images: Vec<Image>,
+    /// How many blocks are neither text nor image.
+    others: usize,
+    /// Their types, each once.
+    types: Vec<String>,
+}
+
+impl Shown {
+    fn new() -> Shown {
+        Shown {
+            text: HeadTail::new(HALF_TEXT_BYTES, HALF_TEXT_BYTES),
+            is_begun: false,
+            images: Vec::new(),
+            others: 0,
+            types: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, block: &str) {
+        let member = |name: &str| pieces::member(block, name).and_then(pieces::text);
+        let kind = member("type");
+        match (kind.as_deref(), member("text")) {
+            (Some("text"), Some(piece)) => self.say(&piece),
+            (Some("image"), _) => match showable(member("data")) {
+                Ok((image, what)) => {
+                    self.images.push(image);
+                    self.say(&format!("[image: {what}]"));
+                }
+                Err(why) => self.say(&format!("[image left out: {why}]")),
+            },
+            (kind, _) => self.count(kind.unwrap_or("unknown")),
+        }
+    }
+
+    fn say(&mut self, text: &str) {
+        if std::mem::replace(&mut self.is_begun, true) {
+            self.text.push(b"\n");
+        }
+        self.text.push(text.as_bytes());
+    }
+
+    fn count(&mut self, kind: &str) {
+        self.others += 1;
+        let shown = format!("{:?}", kind.chars().take(MOST_TYPE_LETTERS).collect::<String>());
+        if self.types.len() < MOST_TYPES && !self.types.contains(&shown) {
+            self.types.push(shown);
+        }
+    }
+
+    fn say_what_is_missing(&mut self, are_there_more: bool) {
+        let types = self.types.join(", ");
+        match self.others {
+            0 => {}
+            1 => self.say(&format!("[a block of the type {types} was left out]")),
+            count => self.say(&format!("[{count} blocks that are no text or image were left out: {types}]")),
+        }
+        if are_there_more {
+            self.say(&format!("[what follows the first {MOST_BLOCKS} blocks was left out]"));
+        }
+    }
+}
+
+/// The image that digits of base64 are, and what it is in words. Its bytes say of what type it is, whatever the
+/// block says.
 ///
 /// Errors: why no API would take it.
-fn showable(block: &Value) -> Result<(Image, String), String> {
-    let digits = block["data"].as_str().ok_or("it has no \"data\"")?;
+fn showable(digits: Option<String>) -> Result<(Image, String), String> {
+    let mut digits = digits.ok_or("it has no \"data\"")?;
     // Some encoders break lines.
-    let digits: String = digits.chars().filter(|letter| !letter.is_ascii_whitespace()).collect();
+    digits.retain(|letter| !letter.is_ascii_whitespace());
     let file = STANDARD.decode(digits).map_err(|_| "its data is not base64")?;
     let format = image::Format::of(&file).ok_or("it is no PNG, JPEG, GIF or WebP")?;
     let name = format.name();
@@ -74,7 +133,7 @@ fn showable(block: &Value) -> Result<(Image, String), String> {
 mod tests {
     use super::*;
     use crate::tools::image::tests::png_of;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn read(result: Value) -> Option<Outcome> {
         super::read(result.to_string().as_bytes())
@@ -134,6 +193,31 @@ mod tests {
             (json!(7), "[a block of the type \"unknown\" was left out]"),
         ] {
             assert_eq!(read(json!({ "content": [block] })), Some(Outcome::ok(said)));
+        }
+    }
+
+    #[test]
+    fn other_blocks_are_counted_and_said_once() {
+        let kinds = ["audio", "b", "audio", "c", "d", "e", "f"];
+        let mut blocks: Vec<Value> = kinds.iter().map(|kind| json!({ "type": kind })).collect();
+        blocks.insert(1, json!({"type": "text", "text": "said"}));
+        let said =
+            "said\n[7 blocks that are no text or image were left out: \"audio\", \"b\", \"c\", \"d\", \"e\"]";
+        assert_eq!(read(json!({ "content": blocks })), Some(Outcome::ok(said)));
+        let long = json!({"content": [{"type": "x".repeat(99)}]});
+        let said = format!("[a block of the type \"{}\" was left out]", "x".repeat(40));
+        assert_eq!(read(long), Some(Outcome::ok(said)));
+    }
+
+    /// As many values as there could be took forty times the memory of the text, and a line for each.
+    #[test]
+    fn only_so_many_blocks_are_looked_at() {
+        let blocks = |count: usize| format!("{{\"content\":[{}1],\"isError\":true}}", "1,".repeat(count - 1));
+        let others = "[1000 blocks that are no text or image were left out: \"unknown\"]";
+        assert_eq!(super::read(blocks(1000).as_bytes()), Some(Outcome::error(others)));
+        let more = format!("{others}\n[what follows the first 1000 blocks was left out]");
+        for count in [1001, 500_000] {
+            assert_eq!(super::read(blocks(count).as_bytes()), Some(Outcome::error(more.as_str())));
         }
     }
 

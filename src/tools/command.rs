@@ -80,22 +80,16 @@ pub struct Started {
 
 impl Started {
     /// Starts a shell with a command line in a folder. `id` names it if it is a background shell.
-    pub fn new(
-        shell: io::Result<Command>,
-        command: &str,
-        folder: &Path,
-        id: Option<&str>,
-    ) -> io::Result<Started> {
+    pub fn new(mut shell: Command, command: &str, folder: &Path, id: Option<&str>) -> io::Result<Started> {
         let (pipe, writer) = io::pipe()?;
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        let mut line = shell?;
-        line.arg("-c").arg(command).current_dir(folder).envs(NOBODY_IS_THERE).envs(SAME_FOR_ALL);
+        shell.arg("-c").arg(command).current_dir(folder).envs(NOBODY_IS_THERE).envs(SAME_FOR_ALL);
         match id {
-            Some(id) => line.env(SHELL_VARIABLE, id),
-            None => line.env_remove(SHELL_VARIABLE),
+            Some(id) => shell.env(SHELL_VARIABLE, id),
+            None => shell.env_remove(SHELL_VARIABLE),
         };
-        line.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
-        let child = line.process_group(0).spawn()?;
+        shell.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        let child = shell.process_group(0).spawn()?;
         Ok(Started {
             process: Watched::new(Pid::from_child(&child)),
             pipe: Some(pipe),
@@ -144,6 +138,14 @@ impl Started {
             None => terminal.finish(&mut keep),
         }
         std::mem::replace(printed, nothing_printed()).parts()
+    }
+
+    /// The whole lines that were printed since this or [`Started::printed`] was asked for the last time, and
+    /// whether another one is begun.
+    pub fn printed_lines(&mut self) -> (Parts, bool) {
+        let Started { terminal, printed, .. } = self;
+        let is_in_line = terminal.pass_on_ended_rows(&mut |text| printed.push(text.as_bytes()));
+        (std::mem::replace(printed, nothing_printed()).parts(), is_in_line)
     }
 
     /// The pipe, if somebody can still write to it.

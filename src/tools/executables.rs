@@ -202,8 +202,7 @@ pub fn described(found: &Found, place: &str, text: &str) -> Result<Executable, S
         _ => Err(refuse(&format!("\"{name}\" is missing or no text; {FORM}"))),
     };
     let name = text("name")?;
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
-    if name.len() > 64 || !name.bytes().all(legal) {
+    if !is_legal(&name, b"_-") {
         return Err(refuse(&format!(
             "the APIs take no name such as \"{name}\"; use at most 64 of the letters a-z, A-Z, 0-9, _ and -"
         )));
@@ -228,6 +227,12 @@ fn leaked(text: String) -> &'static str {
     Box::leak(text.into_boxed_str())
 }
 
+/// Whether a name is one that the APIs take: of a tool, or with a full stop also of a property.
+fn is_legal(name: &str, marks: &[u8]) -> bool {
+    (1..=64).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || marks.contains(&byte))
+}
+
 fn input_schema(description: &Value) -> Result<Value, String> {
     let mut schema = description["input_schema"].clone();
     if schema["type"] != "object" {
@@ -241,7 +246,13 @@ fn input_schema(description: &Value) -> Result<Value, String> {
     match schema.get("properties") {
         // Servers want the member even where there is nothing to say.
         None => schema["properties"] = json!({}),
-        Some(Value::Object(_)) => {}
+        Some(Value::Object(properties)) => {
+            if let Some(name) = properties.keys().find(|name| !is_legal(name, b"_.-")) {
+                return Err(format!(
+                    "the APIs take no property such as \"{name}\"; use at most 64 of the letters a-z, A-Z, 0-9, _, . and -"
+                ));
+            }
+        }
         Some(_) => return Err("\"properties\" of \"input_schema\" is no object".to_owned()),
     }
     let is_list_of_texts = |list: &Vec<Value>| list.iter().all(Value::is_string);
@@ -380,6 +391,16 @@ mod tests {
                 "input_schema",
                 "{\"type\":\"object\",\"properties\":[]}",
                 "\"properties\" of \"input_schema\" is no object".to_owned(),
+            ),
+            (
+                "input_schema",
+                "{\"type\":\"object\",\"properties\":{\"a.b-c_D1\":{},\"two words\":{}}}",
+                "the APIs take no property such as \"two words\"; use at most 64 of the letters a-z, A-Z, 0-9, _, . and -".to_owned(),
+            ),
+            (
+                "input_schema",
+                "{\"type\":\"object\",\"properties\":{\"\":{}}}",
+                "the APIs take no property such as \"\"; use at most 64 of the letters a-z, A-Z, 0-9, _, . and -".to_owned(),
             ),
             (
                 "input_schema",

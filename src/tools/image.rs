@@ -3,11 +3,15 @@
 //! Pure, and no decoder: nothing of the picture itself is looked at. It only finds out what an API would
 //! refuse, because a refusal there costs the run all its images and not just this one.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::conversation::Image;
+
 /// The most bytes of a file that fit into the 5 MiB of base64 that Anthropic takes of one image; others take
 /// more (OpenAI 50 MB in a request).
 pub const MOST_BYTES: u64 = (5 << 20) / 4 * 3;
-/// The longest side that Anthropic takes. In requests of more than 20 images it takes 2000, which is left to
-/// its refusal to say: images of more are rare, and so are requests of so many.
+/// The longest side that Anthropic takes, in requests of few images.
 pub const MOST_PIXELS: u32 = 8000;
 
 /// A format that both APIs take.
@@ -72,6 +76,13 @@ impl Format {
             false => Ok((width, height)),
         }
     }
+}
+
+/// The longer side of an image in pixels, if its header can be read.
+pub fn longest_side(image: &Image) -> Option<u32> {
+    let file = STANDARD.decode(&image.data).ok()?;
+    let (width, height) = Format::of(&file)?.dimensions(&file).ok()?;
+    Some(width.max(height))
 }
 
 const CUT_OFF: &str = "cut off";
@@ -217,6 +228,13 @@ pub mod tests {
             assert_eq!(Format::of(&file), Some(format));
             assert_eq!(format.dimensions(&file), Ok(dimensions), "{format:?}");
         }
+    }
+
+    #[test]
+    fn the_longer_side_is_that_of_the_picture() {
+        let side = |file: &[u8]| longest_side(&Image::new("image/png", file));
+        assert_eq!((side(&png_of(3, 5, 9)), side(&png_of(5, 3, 9))), (Some(5), Some(5)));
+        assert_eq!((side(b"text"), side(&png_of(3, 5, 9)[..20])), (None, None));
     }
 
     #[test]

@@ -74,9 +74,7 @@ fn further(
 ) -> Result<Option<Value>, String> {
     let inner = inside(place, typed);
     match schema.get("additionalProperties") {
-        Some(Value::Object(of_others)) => {
-            return self::value(&Value::Object(of_others.clone()), value, &inner).map(Some);
-        }
+        Some(of_others @ Value::Object(_)) => return self::value(of_others, value, &inner).map(Some),
         Some(Value::Bool(true)) => return Ok(Some(value.clone())),
         None if properties.is_empty() || schema.get("patternProperties").is_some() => {
             return Ok(Some(value.clone()));
@@ -103,42 +101,52 @@ fn is_left_open(schema: &Value, value: &Value, is_required: bool) -> bool {
 
 fn value(schema: &Value, given: &Value, place: &str) -> Result<Value, String> {
     let types = types(schema);
-    let converted = match types.is_empty() || types.iter().any(|name| is_of(name, given)) {
-        true => Some(given.clone()),
+    let fits = types.is_empty() || types.iter().any(|name| is_of(name, given));
+    let converted = match fits {
+        true => Some(Converted::Whole(given.clone())),
         false => types.iter().find_map(|name| converted(name, schema, given)),
     };
-    let Some(converted) = converted else {
-        let wanted: Vec<&str> = types.iter().map(|name| in_words(name)).collect();
-        return Err(format!("takes {} as \"{place}\", not {}", wanted.join(" or "), shown(given)));
-    };
     let fitted = match converted {
-        Value::Object(members) => Value::Object(object(schema, &members, place)?),
-        Value::Array(elements) => Value::Array(array(schema, elements, place)?),
+        Some(Converted::Element(element)) => Value::Array(vec![element]),
+        Some(Converted::Whole(Value::Object(members))) => Value::Object(object(schema, &members, place)?),
+        Some(Converted::Whole(Value::Array(elements))) => Value::Array(array(schema, &elements, place)?),
         // A program that asks for a whole number is not to be given `10.0`.
-        Value::Number(number) if types.contains(&"integer") => Value::Number(plain(number)),
-        other => other,
+        Some(Converted::Whole(Value::Number(number))) if types.contains(&"integer") => {
+            Value::Number(plain(number))
+        }
+        Some(Converted::Whole(other)) => other,
+        None => {
+            let wanted: Vec<&str> = types.iter().map(|name| in_words(name)).collect();
+            return Err(format!("takes {} as \"{place}\", not {}", wanted.join(" or "), shown(given)));
+        }
     };
     within(schema, &fitted, place)?;
     listed(schema, fitted, place)
 }
 
-fn array(schema: &Value, elements: Vec<Value>, place: &str) -> Result<Vec<Value>, String> {
+fn array(schema: &Value, elements: &[Value], place: &str) -> Result<Vec<Value>, String> {
     match schema.get("items") {
         Some(items @ Value::Object(_)) => {
             let numbered = elements.iter().enumerate();
             numbered.map(|(index, element)| value(items, element, &format!("{place}[{index}]"))).collect()
         }
-        _ => Ok(elements),
+        _ => Ok(elements.to_vec()),
     }
 }
 
-/// The names in `type`, which is one or a list; none if there is none, and so anything goes.
+/// The names in `type`, which is one or a list, each once; none if there is none, and so anything goes.
 fn types(schema: &Value) -> Vec<&str> {
-    match &schema["type"] {
-        Value::String(name) => vec![name],
-        Value::Array(names) => names.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
+    let names = match &schema["type"] {
+        Value::Array(names) => names.as_slice(),
+        name => std::slice::from_ref(name),
+    };
+    let mut types = Vec::new();
+    for name in names.iter().filter_map(Value::as_str) {
+        if !types.contains(&name) {
+            types.push(name);
+        }
     }
+    types
 }
 
 fn is_of(name: &str, value: &Value) -> bool {
@@ -167,8 +175,17 @@ fn in_words(name: &str) -> &str {
     }
 }
 
-/// The value of the wanted type that another type's value certainly means.
-fn converted(wanted: &str, schema: &Value, given: &Value) -> Option<Value> {
+/// What another type's value certainly means.
+enum Converted {
+    /// A value of the wanted type.
+    Whole(Value),
+    /// The only element of an array, which fits already. Were it looked at again as part of the array, arrays in
+    /// arrays would double the work at each level.
+    Element(Value),
+}
+
+/// What a value certainly means where one of the wanted type should be.
+fn converted(wanted: &str, schema: &Value, given: &Value) -> Option<Converted> {
     let found = match (wanted, given) {
         ("integer" | "number", Value::String(text)) => number(text.trim())?,
         ("boolean", Value::String(text)) => Value::Bool(text.trim().to_ascii_lowercase().parse().ok()?),
@@ -180,8 +197,8 @@ fn converted(wanted: &str, schema: &Value, given: &Value) -> Option<Value> {
             crate::provider::parse(text).ok()?
         }
         // One where several could be, and one of several where there is one.
-        ("array", one) if schema.get("items").is_some_and(|items| value(items, one, "").is_ok()) => {
-            Value::Array(vec![one.clone()])
+        ("array", one) => {
+            return schema.get("items").and_then(|items| value(items, one, "").ok()).map(Converted::Element);
         }
         ("string" | "integer" | "number" | "boolean", Value::Array(elements)) => match &elements[..] {
             [only] => only.clone(),
@@ -189,7 +206,7 @@ fn converted(wanted: &str, schema: &Value, given: &Value) -> Option<Value> {
         },
         _ => return None,
     };
-    is_of(wanted, &found).then_some(found)
+    is_of(wanted, &found).then_some(Converted::Whole(found))
 }
 
 fn number(text: &str) -> Option<Value> {
@@ -389,6 +406,24 @@ mod tests {
         });
         let arguments = json!({"a": 1, "b": [1], "c": {"x": 1}, "d": 4});
         assert_eq!(fit(&nonsense, arguments.as_object().unwrap()).map(Value::Object), Ok(arguments));
+    }
+
+    /// Each level was looked at twice, so that thirty of them took minutes.
+    #[test]
+    fn arrays_in_arrays_take_no_longer_for_being_deep() {
+        let fitted = |innermost: &str| {
+            let mut items = json!({"type": innermost});
+            for _ in 0..100 {
+                items = json!({"type": ["array", "array"], "items": items});
+            }
+            fit(&json!({"properties": {"a": items}}), json!({"a": "x"}).as_object().unwrap())
+        };
+        let mut meant = json!("x");
+        for _ in 0..100 {
+            meant = json!([meant]);
+        }
+        assert_eq!(fitted("string").map(Value::Object), Ok(json!({"a": meant})));
+        assert_eq!(fitted("integer"), Err("takes an array as \"a\", not \"x\"".to_owned()));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// How far to the right the cursor moves beyond the text. Text itself is never wrapped.
 const WIDTH: usize = 80;
 /// A row that was longer and is erased gives its memory back.
-const SMALL_ROW_BYTES: usize = 1024;
+const SMALL_ROW: usize = 256;
 
 const BELL: u8 = 0x07;
 const BACKSPACE: u8 = 0x08;
@@ -39,10 +39,12 @@ pub struct Terminal {
     state: State,
 }
 
+/// One character a column. In a text, finding a column would take a walk through all before it.
 #[derive(Debug, Default, Clone)]
 struct Row {
-    text: String,
-    columns: usize,
+    letters: VecDeque<char>,
+    /// What they take as UTF-8.
+    bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -103,12 +105,17 @@ impl Terminal {
     /// Passes on all there is, and begins again with an empty row. A character or a sequence of which only
     /// the beginning has come goes on with the next bytes.
     pub fn pass_on_all(&mut self, pass_on: &mut impl FnMut(&str)) {
+        self.pass_on_ended_rows(pass_on);
+        pass_on(&std::mem::take(&mut self.rows[0]).text());
+        (self.bytes, self.row, self.column) = (0, 0, 0);
+    }
+
+    /// Passes on all rows but the last, and tells whether there is anything in that one.
+    pub fn pass_on_ended_rows(&mut self, pass_on: &mut impl FnMut(&str)) -> bool {
         while self.rows.len() > 1 {
             self.pass_on_row(pass_on);
         }
-        pass_on(&self.rows[0].text);
-        self.rows[0] = Row::default();
-        (self.bytes, self.row, self.column) = (0, 0, 0);
+        !self.rows[0].letters.is_empty()
     }
 
     /// Passes on all there is at the end of the output.
@@ -173,13 +180,13 @@ impl Terminal {
     /// Moves the cursor as far as there are rows, and columns or room for them.
     fn go_to(&mut self, row: usize, column: usize) {
         self.row = row.min(self.rows.len() - 1);
-        self.column = column.min(self.rows[self.row].columns.max(WIDTH - 1));
+        self.column = column.min(self.rows[self.row].letters.len().max(WIDTH - 1));
     }
 
     /// A program that draws whole screens has each one, and each row of it, told one after the other.
     fn begin_line(&mut self, pass_on: &mut impl FnMut(&str)) {
         self.go_to(self.rows.len() - 1, 0);
-        if !self.rows[self.row].text.is_empty() {
+        if !self.rows[self.row].letters.is_empty() {
             self.end_line(pass_on);
         }
     }
@@ -187,7 +194,7 @@ impl Terminal {
     fn erase_below(&mut self) {
         self.erase_from_cursor();
         for row in self.rows.drain(self.row + 1..) {
-            self.bytes -= row.text.len() + 1;
+            self.bytes -= row.bytes + 1;
         }
     }
 
@@ -198,9 +205,9 @@ impl Terminal {
     /// Changes the cursor's row, told the cursor's column, in a way that makes it no longer.
     fn change(&mut self, change: impl FnOnce(&mut Row, usize)) {
         let row = &mut self.rows[self.row];
-        let before = row.text.len();
+        let before = row.bytes;
         change(row, self.column);
-        self.bytes -= before - row.text.len();
+        self.bytes -= before - row.bytes;
     }
 
     /// Writes bytes without control characters but line ends and tabs.
@@ -249,52 +256,36 @@ impl Terminal {
 
     fn put_line(&mut self, line: &str, pass_on: &mut impl FnMut(&str)) {
         let mut rest = line.chars();
-        // Where the cursor's character begins, once that was counted out.
-        let mut place = None;
         while !self.is_at_end() {
             // One at a time, each time looking at the limit: had they all been written first, what
             // is passed on would depend on where the bytes were split.
-            place = match rest.next() {
-                Some('\t') => {
-                    self.go_to(self.row, (self.column / 8 + 1) * 8);
-                    None
-                }
-                Some(letter) => self.overwrite(letter, place, pass_on),
+            match rest.next() {
+                Some('\t') => self.go_to(self.row, (self.column / 8 + 1) * 8),
+                Some(letter) => self.overwrite(letter, pass_on),
                 None => return,
-            };
+            }
         }
         let rest = rest.as_str();
         let row = &mut self.rows[self.row];
-        let columns = rest.chars().count();
-        row.text.push_str(rest);
-        row.columns += columns;
-        self.column += columns;
+        row.letters.extend(rest.chars());
+        row.bytes += rest.len();
+        self.column = row.letters.len();
         self.bytes += rest.len();
         self.keep_to_limits(pass_on);
     }
 
     fn is_at_end(&self) -> bool {
-        self.column == self.rows[self.row].columns
+        self.column == self.rows[self.row].letters.len()
     }
 
-    /// Writes one character at the cursor, whose `place` in the row may be known, and returns where the next
-    /// one begins, unless it has to be counted out.
-    fn overwrite(
-        &mut self,
-        letter: char,
-        place: Option<usize>,
-        pass_on: &mut impl FnMut(&str),
-    ) -> Option<usize> {
+    /// Writes one character at the cursor.
+    fn overwrite(&mut self, letter: char, pass_on: &mut impl FnMut(&str)) {
         let row = &mut self.rows[self.row];
-        let before = row.text.len();
-        let next = row.set(self.column, place, letter);
-        self.bytes = self.bytes - before + row.text.len();
+        let before = row.bytes;
+        row.set(self.column, letter);
+        self.bytes = self.bytes - before + row.bytes;
         self.column += 1;
-        if self.excess() > 0 {
-            self.keep_to_limits(pass_on);
-            return None;
-        }
-        Some(next)
+        self.keep_to_limits(pass_on);
     }
 
     fn end_line(&mut self, pass_on: &mut impl FnMut(&str)) {
@@ -309,9 +300,7 @@ impl Terminal {
 
     /// Passes on no more than it takes.
     fn keep_to_limits(&mut self, pass_on: &mut impl FnMut(&str)) {
-        while self.rows.len() > self.max_rows
-            || (self.rows.len() > 1 && self.excess() > self.rows[0].text.len())
-        {
+        while self.rows.len() > self.max_rows || (self.rows.len() > 1 && self.excess() > self.rows[0].bytes) {
             self.pass_on_row(pass_on);
         }
         if self.excess() > 0 {
@@ -334,70 +323,80 @@ impl Terminal {
 
     fn pass_on_row(&mut self, pass_on: &mut impl FnMut(&str)) {
         let Some(row) = self.rows.pop_front() else { return };
-        pass_on(&row.text);
+        self.bytes -= row.bytes + 1;
+        pass_on(&row.text());
         pass_on("\n");
-        self.bytes -= row.text.len() + 1;
         self.row = self.row.saturating_sub(1);
     }
 
     /// Passes on the beginning of the first row: at least so many bytes, and whole characters.
     fn pass_on_beginning(&mut self, bytes: usize, pass_on: &mut impl FnMut(&str)) {
         let row = &mut self.rows[0];
-        let cut = character_from(&row.text, bytes);
-        pass_on(&row.text[..cut]);
-        let columns = row.text.drain(..cut).count();
-        row.columns -= columns;
-        self.bytes -= cut;
+        let passed_on = row.take_beginning(bytes);
+        let columns = passed_on.chars().count();
+        self.bytes -= passed_on.len();
         if self.row == 0 {
             self.column = self.column.saturating_sub(columns);
         }
+        pass_on(&passed_on);
     }
 }
 
 impl Row {
-    /// Where a column's character begins, or the row's end.
-    fn index(&self, column: usize) -> usize {
-        if self.text.len() == self.columns {
-            return column.min(self.columns);
-        }
-        self.text.char_indices().nth(column).map_or(self.text.len(), |(index, _)| index)
+    fn text(self) -> String {
+        self.letters.into_iter().collect()
     }
 
-    /// Sets the character in a column, which begins at `place` if that is known, and returns where the next one
-    /// begins. Spaces fill what is missing before it.
-    fn set(&mut self, column: usize, place: Option<usize>, letter: char) -> usize {
-        for _ in self.columns..column {
-            self.text.push(' ');
-            self.columns += 1;
+    /// Sets the character in a column. Spaces fill what is missing before it.
+    fn set(&mut self, column: usize, letter: char) {
+        if self.letters.len() <= column {
+            self.bytes += column + 1 - self.letters.len();
+            self.letters.resize(column + 1, ' ');
         }
-        let start = place.unwrap_or_else(|| self.index(column));
-        match self.text[start..].chars().next() {
-            Some(old) => {
-                let place = start..start + old.len_utf8();
-                self.text.replace_range(place, letter.encode_utf8(&mut [0; 4]));
-            }
-            None => {
-                self.text.push(letter);
-                self.columns += 1;
-            }
-        }
-        start + letter.len_utf8()
+        self.bytes = self.bytes - self.letters[column].len_utf8() + letter.len_utf8();
+        self.letters[column] = letter;
     }
 
     /// Overwrites what text there is between two columns with spaces.
     fn blank(&mut self, from: usize, to: usize) {
-        let columns = to.min(self.columns).saturating_sub(from);
-        let place = self.index(from)..self.index(from + columns);
-        self.text.replace_range(place, &" ".repeat(columns));
+        let end = to.min(self.letters.len());
+        for letter in self.letters.range_mut(from.min(end)..end) {
+            self.bytes -= letter.len_utf8() - 1;
+            *letter = ' ';
+        }
     }
 
     fn erase_from(&mut self, column: usize) {
-        self.text.truncate(self.index(column));
-        self.columns = self.columns.min(column);
-        if self.text.capacity() > SMALL_ROW_BYTES {
-            self.text.shrink_to_fit();
+        self.bytes -= bytes_of(self.letters.range(column.min(self.letters.len())..));
+        self.letters.truncate(column);
+        self.give_back();
+    }
+
+    /// Takes away the beginning: at least so many bytes, and whole characters.
+    fn take_beginning(&mut self, bytes: usize) -> String {
+        let mut taken = 0;
+        let letters = self.letters.iter().take_while(|letter| {
+            let is_wanted = taken < bytes;
+            taken += letter.len_utf8();
+            is_wanted
+        });
+        let count = letters.count();
+        let beginning: String = self.letters.drain(..count).collect();
+        self.bytes -= beginning.len();
+        self.give_back();
+        beginning
+    }
+
+    /// Keeps no more memory than for twice what there is, so that giving back costs no more than growing did.
+    fn give_back(&mut self) {
+        if self.letters.capacity() > 2 * self.letters.len().max(SMALL_ROW) {
+            self.letters.shrink_to_fit();
         }
     }
+}
+
+fn bytes_of<'a>(letters: impl Iterator<Item = &'a char>) -> usize {
+    letters.map(|letter| letter.len_utf8()).sum()
 }
 
 impl Control {

@@ -3,8 +3,6 @@
 //! The worker is started by the first call that needs it, and again if it was killed. Its answers are
 //! hostile input: a tool may have taken it over.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -12,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::background::Background;
 use super::executables::{self, Executable, Found};
-use super::program::Program;
+use super::places::replace_folder;
 use super::rates::Fetched;
+use super::requests::program_request;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, bash, belongs_to_worker, command,
     execute, in_private_folder, schema, slips,
@@ -345,13 +344,6 @@ impl Toolbox {
     }
 }
 
-/// A request to run a program: with these arguments, or where there are none to describe itself. The path is told
-/// as bytes, because it need not be text.
-fn program_request(file: &Path, timeout: Duration, arguments: &Value) -> Value {
-    let milliseconds = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
-    json!({"program": file.as_os_str().as_bytes(), "timeout_ms": milliseconds, "arguments": arguments})
-}
-
 /// The images of an answer that can be sent; the text gets a line for each that cannot.
 fn images(shown: &[Value], is_error: bool, text: &mut String) -> Vec<Image> {
     const MOST_IMAGES: usize = 20;
@@ -383,75 +375,6 @@ fn time_limit(name: &str, arguments: &Arguments) -> Duration {
         "Bash" => bash::timeout(arguments) + GRACE,
         "BashOutput" | "KillShell" => GRACE,
         _ => LIMIT,
-    }
-}
-
-/// Replaces a folder's path where it stands whole: not as the beginning of another name, nor as the end
-/// of another path.
-fn replace_folder(text: &str, folder: &Path, by: &str) -> String {
-    // A name that is not UTF-8 is in the text as all such bytes are.
-    let folder = &*folder.to_string_lossy();
-    if folder.len() <= 1 {
-        return text.to_owned();
-    }
-    let is_name = |character: char| character.is_alphanumeric() || matches!(character, '_' | '-');
-    let mut replaced = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find(folder) {
-        let (before, after) = (&rest[..at], &rest[at + folder.len()..]);
-        // A full stop belongs to a name where the name goes on behind it.
-        let goes_on = |character| is_name(character) || matches!(character, '/' | '.');
-        let inside = before.ends_with(goes_on) && !before.ends_with("://")
-            || after.trim_start_matches('.').starts_with(is_name);
-        replaced.push_str(before);
-        replaced.push_str(if inside { folder } else { by });
-        rest = after;
-    }
-    replaced.push_str(rest);
-    replaced
-}
-
-/// The worker's side: runs one request, made by [`Toolbox`], and gives its answer.
-pub fn serve(request: &str, background: &mut Background) -> String {
-    let outcome = match (serde_json::from_str::<Value>(request), std::env::current_dir()) {
-        (Ok(request), Ok(root)) if request["program"].is_array() => run_program(&request, &root, background),
-        (Ok(request), Ok(root)) => {
-            let nothing = Arguments::new();
-            background.count_from(request["shells"].as_u64().unwrap_or(0));
-            let mut surroundings = Surroundings {
-                workspace: &Workspace { root, private: request["private"].as_str().map(PathBuf::from) },
-                may_read: &|_| false,
-                now: jiff::Timestamp::UNIX_EPOCH,
-                shell: Path::new(request["shell"].as_str().unwrap_or_default()),
-                background,
-                rates_url: "",
-                fetch: &mut |_| Err("tools that run here do not use the network".to_owned()),
-            };
-            let arguments = request["arguments"].as_object().unwrap_or(&nothing);
-            execute(request["name"].as_str().unwrap_or_default(), arguments, &mut surroundings)
-        }
-        (_, Err(error)) => Outcome::error(format!("the current folder is gone: {error}")),
-        (Err(error), _) => Outcome::error(format!("the request cannot be read: {error}")),
-    };
-    let mut answer = json!({"text": outcome.text, "is_error": outcome.is_error});
-    if !outcome.images.is_empty() {
-        answer["images"] = outcome.images.iter().map(Image::to_json).collect();
-    }
-    answer.to_string()
-}
-
-/// Runs what [`program_request`] asks for.
-fn run_program(request: &Value, folder: &Path, background: &mut Background) -> Outcome {
-    let path = request["program"].as_array().into_iter().flatten();
-    let path: Vec<u8> = path.filter_map(|byte| byte.as_u64()?.try_into().ok()).collect();
-    let program = Program {
-        file: Path::new(OsStr::from_bytes(&path)),
-        folder,
-        timeout: Duration::from_millis(request["timeout_ms"].as_u64().unwrap_or_default()),
-    };
-    match &request["arguments"] {
-        Value::Null => program.description(background),
-        arguments => program.call(arguments, background),
     }
 }
 
@@ -489,29 +412,5 @@ mod tests {
         let mut text = String::new();
         assert_eq!(images(&vec![good; 23], false, &mut text).len(), 20);
         assert_eq!(text, "\n[3 images left out: a result shows at most 20]");
-    }
-
-    #[test]
-    fn a_folder_is_replaced_where_it_stands_whole() {
-        let folder = Path::new("/home/me/code");
-        let cases = [
-            ("/home/me/code", "."),
-            ("/home/me/code/a.txt: no", "./a.txt: no"),
-            ("in '/home/me/code'\n/home/me/code/b", "in '.'\n./b"),
-            ("/home/me/code2/a", "/home/me/code2/a"),
-            ("/home/me/code.bak", "/home/me/code.bak"),
-            ("cannot enter /home/me/code.\n/home/me/code...", "cannot enter ..\n...."),
-            ("/mnt/home/me/code/a", "/mnt/home/me/code/a"),
-            ("PATH=/bin:/home/me/code/bin", "PATH=/bin:./bin"),
-            ("file:///home/me/code/a", "file://./a"),
-            ("file:///mnt/home/me/code/a", "file:///mnt/home/me/code/a"),
-            ("a//home/me/code", "a//home/me/code"),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(replace_folder(text, folder, "."), expected, "{text}");
-        }
-        assert_eq!(replace_folder("/a / b", Path::new("/"), "."), "/a / b");
-        let latin = Path::new(std::ffi::OsStr::from_bytes(b"/caf\xe9"));
-        assert_eq!(replace_folder("in /caf\u{fffd}/a", latin, "."), "in ./a");
     }
 }

@@ -224,6 +224,7 @@ fn is_closed(class: Class) {
 /// The same for all classes in an environment, also where the kernel gives no namespaces; and where it offers no
 /// Landlock, nothing runs.
 #[track_caller]
+#[allow(clippy::print_stdout, reason = "it is for those who ask with --nocapture")]
 fn all_is_closed(environment: Environment) {
     if let Err(reason) = environment.is_offered() {
         return skipped(&format!("attempts_{}", environment.name()), &reason);
@@ -236,7 +237,7 @@ fn all_is_closed(environment: Environment) {
         }
         count += attempts.len();
     }
-    eprintln!(
+    println!(
         "{}: {count} of {} attempts succeed uncontained, none contained",
         environment.name(),
         ATTEMPTS.len()
@@ -358,11 +359,12 @@ fn in_a_root_folder_with_programs_alone_tools_are_contained() {
 
 /// Prints the table of classes, attempts, and what stops each, for those who ask with `--nocapture`.
 #[test]
+#[allow(clippy::print_stdout, reason = "it is for those who ask with --nocapture")]
 fn each_class_has_attempts_and_each_says_what_stops_it() {
     for class in CLASSES {
         let of_class: Vec<_> = ATTEMPTS.iter().filter(|attempt| attempt.class == class).collect();
         assert!(of_class.len() > 1, "{class:?}");
-        of_class.iter().for_each(|attempt| eprintln!("| {class:?} | {} | {:?} |", attempt.name, attempt.by));
+        of_class.iter().for_each(|attempt| println!("| {class:?} | {} | {:?} |", attempt.name, attempt.by));
     }
 }
 

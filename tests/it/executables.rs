@@ -266,7 +266,7 @@ fn blocks_of_text_are_the_result_and_an_error_is_believed() {
     let other = r#"{"content": [{"type": "audio", "data": "AAAA"}, {"text": "x"}]}"#;
     assert_eq!(
         prints(other, ""),
-        ok("[a block of the type \"audio\" was left out]\n[a block of the type \"unknown\" was left out]")
+        ok("[2 blocks that are no text or image were left out: \"audio\", \"unknown\"]")
     );
     assert_eq!(prints(r#"{"content": []}"#, ""), ok("(no output)"));
 }

@@ -21,9 +21,11 @@ fn read(id: &'static str, path: &str) -> (&'static str, &'static str, String) {
 
 /// A run in which the model reads these files, all in its first reply, and answers.
 fn reads(name: &str, api: Api, files: &[(&str, &[u8])]) -> Outcome {
-    const IDS: [&str; 5] = ["call_1", "call_2", "call_3", "call_4", "call_5"];
-    let calls: Vec<_> = files.iter().zip(IDS).map(|((path, _), id)| read(id, path)).collect();
-    let calls: Vec<_> = calls.iter().map(|(id, name, arguments)| (*id, *name, &**arguments)).collect();
+    let calls: Vec<_> = (1..)
+        .zip(files)
+        .map(|(number, (path, _))| (format!("call_{number}"), json!({"file_path": path}).to_string()))
+        .collect();
+    let calls: Vec<_> = calls.iter().map(|(id, arguments)| (&**id, "Read", &**arguments)).collect();
     let story = Story::new(name).api(api).args(&["-p", "What do they show?"]);
     let story = files.iter().fold(story, |story, (path, bytes)| story.file(path, bytes));
     story.reply(asks(api, "", &calls)).reply(answer(api, "A bridge.")).run()
@@ -110,6 +112,36 @@ fn images_beyond_what_a_request_can_hold_are_refused_in_words() {
     let expected = "5.png: PNG image, 2 x 1 pixels, 3900084 bytes [not shown: a conversation holds at most \
          100 images and 24 MiB of them in base64; go by those shown before, or make smaller copies to look at]";
     outcome.equal((&*id, &*text, is_error), ("call_5", expected, true));
+}
+
+/// The API would refuse the request, and with it all images.
+#[test]
+fn a_wide_image_and_more_than_twenty_do_not_come_together() {
+    let mut wide = PNG.to_vec();
+    wide[16..20].copy_from_slice(&2001_u32.to_be_bytes());
+    let names: Vec<String> = (1..=21).map(|number| format!("{number}.png")).collect();
+    for (at, why) in [
+        (
+            21,
+            "in a conversation of more than 20 images none may have a side of more than 2000 pixels; make a smaller copy to look at",
+        ),
+        (
+            1,
+            "a conversation that holds an image with a side of more than 2000 pixels takes at most 20 images; go by those shown before",
+        ),
+    ] {
+        let files: Vec<_> = (1..)
+            .zip(&names)
+            .map(|(number, name)| (&**name, if number == at { &wide } else { PNG }))
+            .collect();
+        let outcome = reads("wide", Api::Anthropic, &files);
+        outcome.code(0).stdout("A bridge.\n");
+        let told = results(Api::Anthropic, &outcome.body(2));
+        let width = if at == 21 { 2001 } else { 2 };
+        let refused = format!("21.png: PNG image, {width} x 1 pixels, 72 bytes [not shown: {why}]");
+        let refusals: Vec<_> = told.iter().filter(|(_, _, is_error)| *is_error).collect();
+        outcome.equal(refusals, vec![&("call_21".to_owned(), refused, true)]);
+    }
 }
 
 #[test]

@@ -536,6 +536,28 @@ fn a_terminal_shows_the_answer_once_with_one_newline() {
     assert_eq!(on_terminal(On::Stdout, vec![reply], |_| {}).0, "In 1932.\r\n");
 }
 
+/// The warning stood behind the last word of the answer.
+#[test]
+fn what_is_said_after_an_answer_has_a_line_of_its_own() {
+    let events = [
+        json!({"choices": [{"delta": {"content": "In 1932."}}]}),
+        json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+        json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 3}}),
+    ];
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let reply = Reply::new(200, "text/event-stream", body + "data: [DONE]\n\n");
+    let warning = "cotter: the server read only 5 tokens of a request of ";
+    let (shown, ran) = on_terminal(On::Both, vec![reply.clone()], |_| {});
+    ran.code(0);
+    let lines: Vec<&str> = shown.split("\r\n").collect();
+    assert_eq!((lines.len(), lines[0], lines[2]), (3, &*format!("{WAITING}In 1932."), ""), "{shown:?}");
+    assert!(lines[1].starts_with(warning), "{shown:?}");
+    // Where it goes elsewhere the line does not end early, nor twice.
+    let (shown, ran) = on_terminal(On::Stdout, vec![reply], |_| {});
+    assert!(ran.code(0).stderr.starts_with(warning));
+    assert_eq!(shown, "In 1932.\r\n");
+}
+
 /// What a terminal shows of a text whose second half is sent when the first is there.
 #[track_caller]
 fn streamed(first: &'static str, second: &str) -> String {

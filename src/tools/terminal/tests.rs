@@ -143,7 +143,7 @@ fn memory_and_output_are_bounded_whatever_comes_in() {
         let (mut terminal, mut passed_on) = (Terminal::new(MAX_ROWS, MAX_BYTES), 0);
         for _ in 0..20_000 {
             terminal.push(piece.as_bytes(), &mut |text| passed_on += text.len());
-            let held: usize = terminal.rows.iter().map(|row| row.text.len() + 1).sum();
+            let held: usize = terminal.rows.iter().map(|row| bytes_of(row.letters.iter()) + 1).sum();
             assert_eq!(held, terminal.bytes + 1, "{piece:?}");
             assert!(held <= MAX_BYTES + 1 && terminal.rows.len() <= MAX_ROWS, "{piece:?}");
             assert!(terminal.unfinished.len() < 4, "{piece:?}");
@@ -161,8 +161,27 @@ fn rows_that_are_erased_give_their_memory_back() {
         let row = format!("{}\u{1b}[2K\n", "x".repeat(100 * MAX_BYTES));
         terminal.push(row.as_bytes(), &mut |_| {});
     }
-    let memory: usize = terminal.rows.iter().map(|row| row.text.capacity()).sum();
+    let memory: usize = terminal.rows.iter().map(|row| 4 * row.letters.capacity()).sum();
     assert!(memory <= 200 * MAX_BYTES, "{memory} bytes");
+}
+
+/// Counting a row's characters again for each one that is written or erased took minutes.
+#[test]
+fn any_column_of_a_long_row_is_found_at_once() {
+    const LENGTH: usize = 5000;
+    let row = "€".repeat(LENGTH);
+    let reduced = |moves: &str| {
+        let (mut terminal, mut text) = (Terminal::new(MAX_ROWS, 16 * 1024), String::new());
+        let mut pass_on = |passed_on: &str| text.push_str(passed_on);
+        terminal.push(format!("{row}{moves}").as_bytes(), &mut pass_on);
+        terminal.finish(&mut pass_on);
+        text
+    };
+    let expected: String =
+        (0..LENGTH).map(|column| if column % 8 == 0 && column > 0 { 'a' } else { '€' }).collect();
+    assert!(reduced(&format!("\r{}\r", "\ta".repeat(LENGTH / 8 - 1)).repeat(40)) == expected);
+    let expected = format!("{} {}", "€".repeat(4989), "€".repeat(LENGTH - 4990));
+    assert!(reduced(&"\u{1b}[4990G\u{1b}[X".repeat(20_000)) == expected);
 }
 
 /// Numbers that look random and are the same each time.
