@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/cotter
 
-.PHONY: demo test check bench record install
+.PHONY: demo test check bench bench-search record install
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -26,6 +26,11 @@ bench:
 	$(CARGO) build --release --locked
 	python3 bench/bench.py "$(abspath $(BINARY))"
 	python3 bench/containment.py "$(abspath $(BINARY))"
+
+# Compares Glob and Grep with ripgrep, in what they find and how long they take: make bench-search RG=/usr/bin/rg
+bench-search:
+	$(CARGO) build --release --locked
+	python3 bench/search.py "$(abspath $(BINARY))" "$(RG)"
 
 # Records the fixtures anew from a server that speaks both APIs: make record SERVER=http://127.0.0.1:8080
 record:

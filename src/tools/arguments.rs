@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::tools::{Arguments, Spec, nearest};
+use crate::tools::{Arguments, Spec, nearest, schema};
 
 /// How much of a schema an error states: the model has all of it in its list of tools.
 const MOST_SCHEMA_BYTES: usize = 4000;
@@ -60,6 +60,18 @@ impl<'a> Given<'a> {
             Some(Value::String(text)) => Ok(Some(text)),
             Some(other) => Err(self.wrong_type(name, "a string", other)),
         }
+    }
+
+    /// One of the values that the schema lists, if it was given, in whatever case and with whatever
+    /// hyphens.
+    pub fn optional_choice(&self, name: &str) -> Result<Option<String>, String> {
+        let Some(typed) = self.optional_text(name)?.filter(|typed| !typed.trim().is_empty()) else {
+            return Ok(None);
+        };
+        let schema: Value = serde_json::from_str(self.spec.schema).unwrap_or_default();
+        let listed = schema::listed(&schema["properties"][name], Value::from(typed), name);
+        let listed = listed.map_err(|problem| self.complaint(&problem))?;
+        Ok(listed.as_str().map(str::to_owned))
     }
 
     /// A whole number that must be there.

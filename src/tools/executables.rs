@@ -11,10 +11,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Access, OFlags};
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
-use super::Spec;
+use super::{Spec, command};
 
 /// How long a call may take where the description does not say.
 const DEFAULT_TIMEOUT_MS: u64 = 120_000;
@@ -89,16 +89,12 @@ fn found(typed: &Path) -> Result<Found, String> {
     if !metadata.is_file() {
         return Err(refuse("it is not a regular file"));
     }
-    if !may_be_run(&file) {
+    if !command::is_executable(&file) {
         return Err(refuse(&format!("it is not executable; try chmod +x '{shown}'")));
     }
     can_start(&file).map_err(|why| refuse(&why))?;
     let description = description_beside(typed, &file).map_err(|why| refuse(&why))?;
     Ok(Found { file, shown, description })
-}
-
-fn may_be_run(file: &Path) -> bool {
-    rustix::fs::access(file, Access::EXEC_OK).is_ok()
 }
 
 fn in_folder(folder: &Path) -> Result<Vec<Found>, String> {
@@ -118,8 +114,7 @@ fn in_folder(folder: &Path) -> Result<Vec<Found>, String> {
         let path = folder.join(&name);
         if !name.as_bytes().starts_with(b".")
             && !name.as_bytes().ends_with(b".json")
-            && path.is_file()
-            && may_be_run(&path)
+            && command::is_executable(&path)
         {
             all.push(found(&path)?);
         }
@@ -146,7 +141,7 @@ fn can_start(file: &Path) -> Result<(), String> {
     let line = line.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
     let interpreter = Path::new(OsStr::from_bytes(words.next().unwrap_or_default()));
-    if interpreter.is_file() && may_be_run(interpreter) {
+    if command::is_executable(interpreter) {
         return Ok(());
     }
     let shown = interpreter.display().to_string();

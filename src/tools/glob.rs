@@ -11,8 +11,8 @@ use std::time::SystemTime;
 use ignore::overrides::Override;
 use ignore::types::Types;
 
-use crate::tools::walk::{self, LeftOut, Options, Start, Walk};
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, slips};
+use crate::tools::walk::{self, Form, LeftOut, Options, Start, Walk};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, in_private_folder, slips};
 
 /// What the model is told of `Glob`.
 pub const SPEC: Spec = Spec {
@@ -43,17 +43,17 @@ fn find(
     may_read: &dyn Fn(&Path) -> bool,
 ) -> Result<String, String> {
     let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
-    let pattern = given.text("pattern")?.trim();
-    if pattern.is_empty() {
+    let typed = given.text("pattern")?.trim();
+    if typed.is_empty() {
         return Err("the pattern is empty; ** lists all files".to_owned());
     }
-    if pattern.contains('\0') {
+    if typed.contains('\0') {
         return Err("the pattern holds a NUL character, which no path does".to_owned());
     }
     let path = given.optional_text("path")?;
     // A pattern can begin with a home folder as well as a path.
-    workspace.find(&pattern[..pattern.find('/').map_or(pattern.len(), |slash| slash + 1)])?;
-    let (folder, pattern) = place(pattern, &workspace.find(path.unwrap_or_default())?);
+    workspace.find(&typed[..typed.find('/').map_or(typed.len(), |slash| slash + 1)])?;
+    let (folder, pattern) = place(typed, &workspace.find(path.unwrap_or_default())?, workspace);
     let folder = match Start::find(&folder, workspace)? {
         Start::Folder(folder) => folder,
         Start::File(file) => {
@@ -63,24 +63,26 @@ fn find(
     let wanted = walk::overrides(&[&pattern], &folder)?;
     let mut walk = Walk::new(&folder, workspace, options(&pattern, &wanted, &folder)?)?;
     let mut newest = Newest::default();
-    for file in &mut walk {
-        if fits(&wanted, &file) && may_read(&file) {
-            newest.add(file);
+    for (path, form) in &mut walk {
+        if fits(&wanted, &path, form) && may_read(&path) {
+            newest.add(path, form);
         }
     }
-    Ok(newest.listed(&pattern, &walk.into_left_out(), workspace))
+    Ok(newest.listed(typed, &walk.into_left_out(), workspace))
 }
 
 /// The folder that a pattern is relative to, and the pattern without what leads there: a path that leads
-/// out of the workspace, or one inside it that is written absolutely.
-fn place(pattern: &str, base: &Path) -> (PathBuf, String) {
+/// out of the workspace, one inside it that is written absolutely, or one to the private folder.
+fn place(pattern: &str, base: &Path, workspace: &Workspace) -> (PathBuf, String) {
     let fixed = pattern.find(['*', '?', '[', '{', '\\', '!']).unwrap_or(pattern.len());
     let (leading, rest) = pattern.split_at(pattern[..fixed].rfind('/').map_or(0, |slash| slash + 1));
     let leads_out = Path::new(leading).is_absolute() && Path::new(leading).is_dir() && leading.len() > 1
         || leading.split('/').any(|part| part == "..");
-    let (folder, pattern) = match leads_out {
-        true => (base.join(leading), format!("/{rest}")),
-        false => (base.to_owned(), pattern.to_owned()),
+    let is_private = workspace.private.is_some() && in_private_folder(leading).is_some();
+    let (folder, pattern) = match () {
+        () if is_private => (workspace.resolve(leading), format!("/{rest}")),
+        () if leads_out => (base.join(leading), format!("/{rest}")),
+        () => (base.to_owned(), pattern.to_owned()),
     };
     // Only files are listed, so that a folder stands for what is in it.
     let pattern = if pattern.ends_with('/') { format!("{pattern}**") } else { pattern };
@@ -110,8 +112,11 @@ fn names_hidden(pattern: &str) -> bool {
     names.any(|name| name != "." && name != "..")
 }
 
-fn fits(wanted: &Override, file: &Path) -> bool {
-    wanted.num_whitelists() == 0 || wanted.matched(file, false).is_whitelist()
+fn fits(wanted: &Override, path: &Path, form: Form) -> bool {
+    match wanted.num_whitelists() {
+        0 => form == Form::File,
+        _ => wanted.matched(path, form == Form::Folder).is_whitelist(),
+    }
 }
 
 /// The newest of all files added, and how many there were.
@@ -120,10 +125,16 @@ struct Newest {
     /// The oldest, and of equally old ones the last by name, is on top.
     kept: BinaryHeap<(Reverse<SystemTime>, PathBuf)>,
     count: usize,
+    /// The first that fits and is no file.
+    other: Option<(PathBuf, Form)>,
 }
 
 impl Newest {
-    fn add(&mut self, file: PathBuf) {
+    fn add(&mut self, file: PathBuf, form: Form) {
+        if form != Form::File {
+            self.other.get_or_insert((file, form));
+            return;
+        }
         // A file that is gone already is as old as can be.
         let changed = fs::symlink_metadata(&file).and_then(|metadata| metadata.modified());
         self.kept.push((Reverse(changed.unwrap_or(SystemTime::UNIX_EPOCH)), file));
@@ -134,6 +145,10 @@ impl Newest {
     }
 
     fn listed(self, pattern: &str, left_out: &LeftOut, workspace: &Workspace) -> String {
+        let mut remarks = Vec::new();
+        if self.count == 0 {
+            remarks.push(self.nothing(pattern, workspace));
+        }
         let mut text = String::new();
         let mut shown = 0;
         for (_, file) in self.kept.into_sorted_vec() {
@@ -145,18 +160,30 @@ impl Newest {
             text.push('\n');
             shown += 1;
         }
-        let mut remarks = Vec::new();
-        if self.count == 0 {
-            remarks.push(format!(
-                "no files match {pattern}; ignored and hidden ones are only looked for in a path that names them"
-            ));
-        }
         if self.count > shown {
             let more = self.count - shown;
             remarks.push(format!("{more} older ones match too: give a narrower pattern or a path"));
         }
         remarks.extend(left_out.remark());
         walk::with_remarks(text, &remarks)
+    }
+
+    /// What is said where no file fits.
+    fn nothing(&self, pattern: &str, workspace: &Workspace) -> String {
+        let name = |path: &Path| walk::line(path, workspace);
+        match &self.other {
+            Some((path, Form::Folder)) if !pattern.ends_with("**") => format!(
+                "no files match {pattern}, only folders such as {}: {pattern}/** lists the files in them",
+                name(path)
+            ),
+            Some((path, Form::Link)) => format!(
+                "no files match {pattern}, only symbolic links such as {}, which are not listed",
+                name(path)
+            ),
+            _ => format!(
+                "no files match {pattern}; ignored and hidden ones are only looked for in a path that names them"
+            ),
+        }
     }
 }
 

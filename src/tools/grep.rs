@@ -15,7 +15,7 @@ use ignore::types::{Types, TypesBuilder};
 use rustix::fs::OFlags;
 
 use crate::tools::matches::{Found, MAX_COUNT, Mode, Output};
-use crate::tools::walk::{self, LeftOut, Options, Start, Walk};
+use crate::tools::walk::{self, Form, LeftOut, Options, Start, Walk};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, opening, slips};
 
 /// What the model is told of `Grep`.
@@ -60,9 +60,9 @@ fn search(
                 Options { hidden: false, overrides: request.overrides(workspace)?, types: request.types()? };
             let mut walk = Walk::new(folder, workspace, options)?;
             while !search.output.is_full()
-                && let Some(path) = walk.next()
+                && let Some((path, form)) = walk.next()
             {
-                if may_read(&path) {
+                if form == Form::File && may_read(&path) {
                     search.file(&path);
                 }
             }
@@ -91,11 +91,10 @@ struct Request<'a> {
 impl Request<'_> {
     fn read(arguments: &Arguments) -> Result<Request<'_>, String> {
         let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
-        let mode = match given.optional_text("output_mode")?.unwrap_or("files_with_matches") {
-            "files_with_matches" => Mode::Files,
-            "content" => Mode::Content,
-            "count" => Mode::Count,
-            other => return Err(given.complaint(&format!("has no output_mode \"{other}\""))),
+        let mode = match given.optional_choice("output_mode")?.as_deref() {
+            Some("content") => Mode::Content,
+            Some("count") => Mode::Count,
+            _ => Mode::Files,
         };
         let number = |name: &str| match given.optional_integer(name)? {
             Some(number) if number < 0 => {
@@ -124,7 +123,7 @@ impl Request<'_> {
 
     /// The globs, relative to the workspace wherever the search starts, as ripgrep takes them.
     fn overrides(&self, workspace: &Workspace) -> Result<Override, String> {
-        walk::overrides(&listed(self.glob), &workspace.root)
+        walk::overrides(&globs(self.glob), &workspace.root)
     }
 
     fn types(&self) -> Result<Types, String> {
@@ -180,13 +179,29 @@ impl Request<'_> {
     }
 }
 
-/// The items of a list that a model wrote with commas or spaces between them. Those in braces, in
-/// brackets and behind a backslash belong to a glob.
+/// The items of a list that a model wrote with commas or spaces between them.
 fn listed(text: &str) -> Vec<&str> {
+    split(text, |letter| letter == ',' || letter.is_whitespace())
+}
+
+/// The globs of such a list. A space can belong to a name: it parts two only where each looks like a glob.
+fn globs(text: &str) -> Vec<&str> {
+    let looks_like_one =
+        |word: &&str| word.contains(['*', '?', '{', '!']) || Path::new(word).extension().is_some();
+    let apart = |item: &'_ str| split(item, char::is_whitespace).iter().all(looks_like_one);
+    let items = split(text, |letter| letter == ',').into_iter().map(str::trim);
+    let items =
+        items.flat_map(|item| if apart(item) { split(item, char::is_whitespace) } else { vec![item] });
+    items.filter(|item| !item.is_empty()).collect()
+}
+
+/// The parts of a text between borders. Those in braces, in brackets and behind a backslash belong to a
+/// glob.
+fn split(text: &str, is_border: impl Fn(char) -> bool) -> Vec<&str> {
     let mut depth = 0_usize;
     let mut is_escaped = false;
     let items = text.split(|letter: char| {
-        let is_border = (letter == ',' || letter.is_whitespace()) && depth == 0 && !is_escaped;
+        let is_border = is_border(letter) && depth == 0 && !is_escaped;
         match letter {
             '{' | '[' if !is_escaped => depth += 1,
             '}' | ']' if !is_escaped => depth = depth.saturating_sub(1),
@@ -282,8 +297,14 @@ impl<'a> Search<'a> {
             let scope = match start {
                 _ if request.offset > 0 => "; a smaller offset may show some",
                 Start::File(_) => "",
+                Start::Folder(_) if globs(request.glob).iter().any(|glob| glob.contains(' ')) => {
+                    "; glob is taken for one name with spaces in it: put commas between several"
+                }
                 Start::Folder(_) if request.path.is_some() && request.glob.contains('/') => {
                     "; glob is relative to the workspace, not to path"
+                }
+                Start::Folder(_) if request.glob.trim_start_matches('!').starts_with('/') => {
+                    "; glob is relative to the workspace: give a folder outside of it as path"
                 }
                 Start::Folder(_) => {
                     "; hidden, ignored and binary files are only searched in a path that names them"
@@ -326,6 +347,23 @@ mod tests {
         ];
         for (text, items) in cases {
             assert_eq!(listed(text), items, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_space_parts_two_globs_only_where_both_look_like_globs() {
+        let cases: [(&str, &[&str]); 8] = [
+            ("", &[]),
+            (" , ", &[]),
+            ("a b.txt", &["a b.txt"]),
+            ("my notes/*.md, *.rs", &["my notes/*.md", "*.rs"]),
+            ("*.rs, !*.py\t*.c", &["*.rs", "!*.py", "*.c"]),
+            ("a.rs b.rs", &["a.rs", "b.rs"]),
+            ("*.{rs,py} a", &["*.{rs,py} a"]),
+            ("Makefile,a\\ b*", &["Makefile", "a\\ b*"]),
+        ];
+        for (text, items) in cases {
+            assert_eq!(globs(text), items, "{text}");
         }
     }
 

@@ -35,6 +35,7 @@ pub mod rates;
 pub mod read;
 pub mod replacement;
 pub mod requests;
+pub mod rules;
 pub mod schema;
 pub mod slips;
 pub mod terminal;

@@ -22,12 +22,7 @@ pub fn open(path: &Path, workspace: &Workspace) -> Result<(File, Metadata), Stri
     // Asked before opening, since opening a device can set it going; asked again of what was opened,
     // since another file may have taken the name.
     refuse_special(&name, &metadata)?;
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(flags.bits() as i32)
-        .open(path)
-        .map_err(|error| not_opened(path, workspace, &error))?;
+    let file = without_waiting(path).map_err(|error| not_opened(path, workspace, &error))?;
     if is_procfs(&file).map_err(|error| cannot_read(&name, &error))? {
         return Err(format!("{name} is on procfs, which is not read: it shows other processes' secrets"));
     }
@@ -39,9 +34,20 @@ pub fn open(path: &Path, workspace: &Workspace) -> Result<(File, Metadata), Stri
     Ok((file, metadata))
 }
 
+/// Opens what is at `path` to read it, whatever it is. A FIFO is not waited for.
+pub fn without_waiting(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
+}
+
 /// Whether an open file lies on procfs. The descriptor is asked, because paths lead there in many ways.
 pub fn is_procfs(file: &File) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type == rustix::fs::PROC_SUPER_MAGIC)
+}
+
+/// Whether a path leads to procfs now, for what is not opened yet.
+pub fn is_on_procfs(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|found| found.f_type == rustix::fs::PROC_SUPER_MAGIC)
 }
 
 /// What a path leads to, as far as reading and writing files goes.

@@ -8,7 +8,7 @@ use std::io::{self, BufRead, BufReader, Cursor, Read, Write};
 use crate::conversation::Image;
 use crate::tools::lines::{Encoding, Newlines, Trouble, Utf16Decoder, pass_lines};
 use crate::tools::opening::{cannot_read, open};
-use crate::tools::window::{Window, quoted};
+use crate::tools::window::{Window, quoted_path};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, image, magic, slips};
 
 /// What the model is told of `Read`.
@@ -203,7 +203,7 @@ fn show_image(opened: Opened, format: image::Format) -> Result<Outcome, String> 
     let smaller = format!(
         "if you can run a command, make a smaller copy and read that, as with: \
          convert {}'[0]' -resize '1568x1568>' smaller.png",
-        quoted(&name)
+        quoted_path(&name)
     );
     if file.len() as u64 > image::MOST_BYTES {
         let most = image::MOST_BYTES;
@@ -414,6 +414,10 @@ pub mod tests {
             folder.put("a", format!("{start}{letter}{letter}"));
             assert_eq!(read(&folder, "a").text, format!("{start}\n{}", remark("line 1", "a", 1)));
         }
+
+        folder.put("-n", "x".repeat(2001));
+        let expected = format!("{}\n{}", "x".repeat(2000), remark("line 1", "./-n", 1));
+        assert_eq!(read(&folder, "-n"), Outcome::ok(expected));
 
         let long = "y".repeat(3000);
         folder.put("many", format!("{long}\r\n").repeat(7));

@@ -235,7 +235,7 @@ fn within(schema: &Value, given: &Value, place: &str) -> Result<(), String> {
 }
 
 /// The value if `enum` has it: as it is, or the only one spelt so but for case, underscores and hyphens.
-fn listed(schema: &Value, given: Value, place: &str) -> Result<Value, String> {
+pub fn listed(schema: &Value, given: Value, place: &str) -> Result<Value, String> {
     let Some(list) = schema["enum"].as_array() else { return Ok(given) };
     let same = |one: &Value| *one == given || one.is_number() && one.as_f64() == given.as_f64();
     if list.iter().any(same) {

@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::arguments::{folded, names};
+use super::window::{self, is_plain};
 use super::{Arguments, Spec};
 
 /// Names under which all arguments come together, as in `{"input": {"command": "ls"}}`.
@@ -238,7 +239,7 @@ fn command(words: &[Value]) -> Option<String> {
             Some((*line).to_owned())
         }
         [program, ..] if program.chars().all(is_plain) => {
-            words.iter().map(|word| quoted(word)).collect::<Option<Vec<_>>>().map(|words| words.join(" "))
+            words.iter().map(|word| harmless(word)).collect::<Option<Vec<_>>>().map(|words| words.join(" "))
         }
         _ => None,
     }
@@ -246,16 +247,9 @@ fn command(words: &[Value]) -> Option<String> {
 
 /// A word that the shell takes as it is, in quotes where it needs them. None for one that would mean
 /// something to a shell that is not asked.
-fn quoted(word: &str) -> Option<String> {
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return Some(word.to_owned());
-    }
+fn harmless(word: &str) -> Option<String> {
     let is_harmless = |letter: char| is_plain(letter) || matches!(letter, ' ' | '(' | ')' | '"' | '!');
-    word.chars().all(is_harmless).then(|| format!("'{word}'"))
-}
-
-fn is_plain(letter: char) -> bool {
-    letter.is_alphanumeric() || "_-./=:@%+,".contains(letter)
+    word.chars().all(is_harmless).then(|| window::quoted(word))
 }
 
 #[cfg(test)]

@@ -4,22 +4,28 @@
 //! checkout can hold a FIFO of any name. It asks for no setting of the user's, so that equal trees give
 //! equal results in any HOME.
 
-use std::fs::{self, File, Metadata};
-use std::io::{self, Read};
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::vec;
 
+use ignore::Match;
 use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::Types;
-use ignore::{DirEntry, WalkBuilder};
+use rustix::fs::{Dir, FileType, OFlags};
 
 use crate::tools::Workspace;
 use crate::tools::opening::{self, Kind};
+use crate::tools::rules::Rules;
 
 /// A walk ends after this many files and folders.
 const MAX_ENTRIES: usize = 1_000_000;
-/// A file of rules larger than this is not taken for one: all of it is held in memory.
-const MAX_RULES_BYTES: u64 = 1 << 20;
+/// No more names are held in memory, of all folders that the walk is in.
+const MAX_WAITING: usize = 200_000;
 
 /// Where a search starts: a folder to walk through, or one file.
 pub enum Start {
@@ -40,7 +46,7 @@ impl Start {
         let metadata = fs::metadata(&path).map_err(|error| opening::not_opened(&path, workspace, &error))?;
         match opening::kind(&metadata) {
             Kind::Special(kind) => Err(format!("{name} is {kind}, neither a folder nor a file")),
-            _ if is_procfs(&path) => {
+            _ if opening::is_on_procfs(&path) => {
                 Err(format!("{name} is on procfs, which is not searched: it shows other processes' secrets"))
             }
             Kind::File => Ok(Start::File(path)),
@@ -71,17 +77,18 @@ pub fn overrides(globs: &[&str], folder: &Path) -> Result<Override, String> {
         )
     };
     for glob in globs {
-        builder.add(without_dot_slash(glob).as_ref()).map_err(complaint)?;
+        builder.add(&relative(glob, folder)).map_err(complaint)?;
     }
     builder.build().map_err(complaint)
 }
 
-/// A glob without the `./` that paths never begin with when they are compared.
-fn without_dot_slash(glob: &str) -> String {
-    match (glob.strip_prefix("./"), glob.strip_prefix("!./")) {
-        (Some(rest), _) => format!("/{rest}"),
-        (_, Some(rest)) => format!("!/{rest}"),
-        _ => glob.to_owned(),
+/// A glob as paths in `folder` are compared with it: they begin with no `./`, and not with the folder.
+fn relative(glob: &str, folder: &Path) -> String {
+    let (sign, path) = glob.strip_prefix('!').map_or(("", glob), |path| ("!", path));
+    let absolute = || path.strip_prefix(folder.to_str()?)?.strip_prefix('/');
+    match path.strip_prefix("./").or_else(absolute) {
+        Some(inside) => format!("{sign}/{inside}"),
+        None => glob.to_owned(),
     }
 }
 
@@ -118,13 +125,44 @@ impl LeftOut {
     }
 }
 
-/// The files below a folder, each folder's in the order of their names.
+/// What a walk comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A regular file.
+    File,
+    /// A folder, which is gone through next.
+    Folder,
+    /// A symbolic link, which is not followed.
+    Link,
+    /// Something that is never opened.
+    Other,
+}
+
+/// What there is below a folder, each folder's in the order of their names.
 pub struct Walk {
-    entries: ignore::Walk,
+    options: Options,
     workspace: Workspace,
-    /// Shared with the walk's filter, which the crate would hand to several threads if there were any.
-    left_out: Arc<Mutex<LeftOut>>,
+    folder: PathBuf,
+    /// What the folder's path really is. Rules are looked for there.
+    real: PathBuf,
+    rules: Rules,
+    /// The folders that the walk is in, the innermost last.
+    within: Vec<Folder>,
+    left_out: LeftOut,
     seen: usize,
+}
+
+/// A folder that the walk is in.
+struct Folder {
+    path: PathBuf,
+    rest: vec::IntoIter<Entry>,
+    /// How many folders around it have rules.
+    height: usize,
+}
+
+struct Entry {
+    name: Box<OsStr>,
+    form: Form,
 }
 
 impl Walk {
@@ -132,181 +170,162 @@ impl Walk {
     ///
     /// Errors: a file of rules in the folder or above it that cannot be read without harm.
     pub fn new(folder: &Path, workspace: &Workspace, options: Options) -> Result<Walk, String> {
-        // The crate looks for rules in what the path really is.
         let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
-        for (height, above) in real.ancestors().enumerate() {
-            if let Some(trouble) = rules_trouble(above) {
-                let place = match height {
-                    0 => workspace.display(folder),
-                    _ => format!("a folder above {}", workspace.display(folder)),
-                };
-                return Err(format!(
-                    "cannot search: in {place}, {trouble}; remove it or search another path"
-                ));
-            }
+        let mut rules = Rules::default();
+        let above: Vec<&Path> = real.ancestors().collect();
+        for above in above.into_iter().rev() {
+            rules.enter(above, |_| true).map_err(|trouble| {
+                let name = workspace.display(folder);
+                let place = if above == real { name } else { format!("a folder above {name}") };
+                format!("cannot search: in {place}, {trouble}; remove it or search another path")
+            })?;
         }
-        let left_out = Arc::new(Mutex::new(LeftOut::default()));
-        let entries = WalkBuilder::new(folder)
-            // Else the crate asks the process for its current folder.
-            .current_dir(&workspace.root)
-            .git_global(false)
-            .add_custom_ignore_filename(".rgignore")
-            .hidden(!options.hidden)
-            .overrides(options.overrides)
-            .types(options.types)
-            // Within a folder the order of paths is that of names, and found without taking paths apart.
-            .sort_by_file_path(|one, other| one.as_os_str().cmp(other.as_os_str()))
-            .filter_entry(filter(workspace.clone(), Arc::clone(&left_out)))
-            .build();
-        Ok(Walk { entries, workspace: workspace.clone(), left_out, seen: 0 })
+        let mut walk = Walk {
+            options,
+            workspace: workspace.clone(),
+            folder: folder.to_owned(),
+            real,
+            rules,
+            within: Vec::new(),
+            left_out: LeftOut::default(),
+            seen: 0,
+        };
+        match list(folder, MAX_WAITING, OFlags::empty()) {
+            Ok(entries) => walk.push(folder.to_owned(), entries, 0),
+            Err(error) => walk.leave_out(folder, &error.to_string()),
+        }
+        Ok(walk)
     }
 
     /// What the walk itself had to leave out, once it is over.
     pub fn into_left_out(self) -> LeftOut {
-        std::mem::take(&mut locked(&self.left_out))
+        self.left_out
+    }
+
+    fn push(&mut self, path: PathBuf, entries: Vec<Entry>, height: usize) {
+        self.within.push(Folder { path, rest: entries.into_iter(), height });
+    }
+
+    fn leave_out(&mut self, path: &Path, reason: &str) {
+        self.left_out.add(&line(path, &self.workspace), reason);
+    }
+
+    /// Goes into a folder, and tells whether it could.
+    fn enter(&mut self, path: &Path) -> bool {
+        let waiting: usize = self.within.iter().map(|folder| folder.rest.len()).sum();
+        // Should a link have taken its name, it is not followed.
+        let entries = match list(path, MAX_WAITING.saturating_sub(waiting), OFlags::NOFOLLOW) {
+            Ok(entries) => entries,
+            Err(error) => {
+                // It was there when the folder around it was listed.
+                if error.kind() != ErrorKind::NotFound {
+                    self.leave_out(path, &error.to_string());
+                }
+                return false;
+            }
+        };
+        let height = self.rules.height();
+        let real = real_path(path, &self.folder, &self.real);
+        if let Err(trouble) = self.rules.enter(&real, |name| holds(&entries, name)) {
+            self.leave_out(path, &trouble);
+            return false;
+        }
+        self.push(path.to_owned(), entries, height);
+        true
+    }
+
+    /// Whether nothing leaves out what is in the folder entered last. What goes first is ripgrep's order.
+    fn lets_through(&self, path: &Path, entry: &Entry) -> bool {
+        let is_folder = entry.form == Form::Folder;
+        match self.options.overrides.matched(path, is_folder) {
+            Match::Ignore(_) => return false,
+            Match::Whitelist(_) => return true,
+            Match::None => {}
+        }
+        let by_rules = self.rules.verdict(&real_path(path, &self.folder, &self.real), is_folder);
+        if by_rules.is_ignore() {
+            return false;
+        }
+        let by_type = self.options.types.matched(path, is_folder);
+        let is_asked_for = by_rules.is_whitelist() || by_type.is_whitelist() || self.options.hidden;
+        !by_type.is_ignore() && (is_asked_for || !entry.name.as_bytes().starts_with(b"."))
     }
 }
 
 impl Iterator for Walk {
-    type Item = PathBuf;
+    type Item = (PathBuf, Form);
 
-    fn next(&mut self) -> Option<PathBuf> {
+    fn next(&mut self) -> Option<(PathBuf, Form)> {
         loop {
-            let entry = self.entries.next()?;
+            let folder = self.within.last_mut()?;
+            let Some(entry) = folder.rest.next() else {
+                self.rules.leave(folder.height);
+                self.within.pop();
+                continue;
+            };
+            let path = folder.path.join(&*entry.name);
             self.seen += 1;
             if self.seen > MAX_ENTRIES {
                 let reason = format!("the first {MAX_ENTRIES} files and folders were; give a narrower path");
-                locked(&self.left_out).add("the rest", &reason);
+                self.left_out.add("the rest", &reason);
+                self.within.clear();
                 return None;
             }
-            match entry {
-                // Links are not followed, so that this is a regular file itself.
-                Ok(entry) if entry.file_type().is_some_and(|kind| kind.is_file()) => {
-                    return Some(entry.into_path());
-                }
-                Ok(_) => {}
-                Err(error) => self.note(&error),
+            if self.lets_through(&path, &entry) && (entry.form != Form::Folder || self.enter(&path)) {
+                return Some((path, entry.form));
             }
         }
     }
 }
 
-impl Walk {
-    /// Notes a folder that cannot be listed. A rule that is no glob is passed over, as git does.
-    fn note(&self, error: &ignore::Error) {
-        if let (Some(path), Some(cause)) = (path_of(error), error.io_error())
-            && cause.kind() != io::ErrorKind::NotFound
-        {
-            locked(&self.left_out).add(&line(path, &self.workspace), &root_cause(cause));
+/// What is in a folder, in the order of names.
+///
+/// Errors: it cannot be listed, or holds more than `most`.
+fn list(path: &Path, most: usize, flags: OFlags) -> io::Result<Vec<Entry>> {
+    let flags = flags | OFlags::DIRECTORY | OFlags::NONBLOCK;
+    let folder = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    if opening::is_procfs(&folder)? {
+        return Err(io::Error::new(ErrorKind::Unsupported, "it is on procfs"));
+    }
+    let mut entries = Vec::new();
+    for entry in Dir::new(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name == "." || name == ".." {
+            continue;
         }
-    }
-}
-
-/// Decides about what the rules let through. A folder is asked before the crate opens anything in it.
-fn filter(
-    workspace: Workspace,
-    left_out: Arc<Mutex<LeftOut>>,
-) -> impl Fn(&DirEntry) -> bool + Send + Sync + 'static {
-    move |entry| {
-        if !entry.file_type().is_some_and(|kind| kind.is_dir()) {
-            return true;
+        if entries.len() >= most {
+            let text = format!("it holds more than {most} files and folders; give a path inside it");
+            return Err(io::Error::new(ErrorKind::Unsupported, text));
         }
-        let path = entry.path();
-        let trouble = match is_procfs(path) {
-            true => Some("it is on procfs".to_owned()),
-            false => rules_trouble(path),
-        };
-        if let Some(trouble) = &trouble {
-            locked(&left_out).add(&line(path, &workspace), trouble);
-        }
-        trouble.is_none()
+        entries.push(Entry { name: name.into(), form: form(entry.file_type(), path, name) });
+    }
+    entries.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+    Ok(entries)
+}
+
+/// What a folder says that a name in it is. Some file systems leave that to be asked of the file.
+fn form(said: FileType, folder: &Path, name: &OsStr) -> Form {
+    let asked = || fs::symlink_metadata(folder.join(name)).map(|it| FileType::from_raw_mode(it.mode()));
+    let kind = if said == FileType::Unknown { asked().unwrap_or(said) } else { said };
+    match kind {
+        FileType::RegularFile => Form::File,
+        FileType::Directory => Form::Folder,
+        FileType::Symlink => Form::Link,
+        _ => Form::Other,
     }
 }
 
-fn locked(left_out: &Mutex<LeftOut>) -> MutexGuard<'_, LeftOut> {
-    left_out.lock().unwrap_or_else(PoisonError::into_inner)
+fn holds(sorted: &[Entry], name: &str) -> bool {
+    sorted.binary_search_by(|entry| (*entry.name).cmp(OsStr::new(name))).is_ok()
 }
 
-fn path_of(error: &ignore::Error) -> Option<&Path> {
-    match error {
-        ignore::Error::WithPath { path, .. } => Some(path),
-        ignore::Error::WithDepth { err, .. } | ignore::Error::WithLineNumber { err, .. } => path_of(err),
-        _ => None,
+/// The real path of what is below `folder`, whose real path is `real`.
+fn real_path<'a>(path: &'a Path, folder: &Path, real: &Path) -> Cow<'a, Path> {
+    match path.strip_prefix(folder) {
+        Ok(inside) if folder != real => Cow::Owned(real.join(inside)),
+        _ => Cow::Borrowed(path),
     }
-}
-
-/// What lies at the bottom of an error. Those above it name the path, absolutely.
-fn root_cause(error: &io::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
-}
-
-fn is_procfs(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|found| found.f_type == rustix::fs::PROC_SUPER_MAGIC)
-}
-
-/// Says which of the files that the crate reads in a folder it had better not. The crate opens and reads
-/// them whatever they are: it would wait for a FIFO, and hold all of an endless device in memory.
-fn rules_trouble(folder: &Path) -> Option<String> {
-    for name in [".gitignore", ".ignore", ".rgignore"] {
-        if let Some(trouble) = trouble(&folder.join(name)) {
-            return Some(format!("{name} is {trouble}"));
-        }
-    }
-    let git = folder.join(".git");
-    let metadata = fs::metadata(&git).ok()?;
-    let exclude = match opening::kind(&metadata) {
-        Kind::Directory => Some(git),
-        Kind::File => match linked_git(&git, &metadata) {
-            Ok(folder) => folder,
-            Err(trouble) => return Some(trouble),
-        },
-        // It only tells that there is a repository.
-        Kind::Special(_) => None,
-    }?;
-    let trouble = trouble(&exclude.join("info/exclude"))?;
-    Some(format!(".git/info/exclude is {trouble}"))
-}
-
-/// Why a file of rules must not be read, in words that follow "is". What is missing or cannot be opened
-/// is no trouble: it has no rules.
-fn trouble(path: &Path) -> Option<String> {
-    trouble_of(path, &fs::metadata(path).ok()?)
-}
-
-fn trouble_of(path: &Path, metadata: &Metadata) -> Option<String> {
-    match opening::kind(metadata) {
-        Kind::Special(kind) => Some(format!("{kind}, not a file")),
-        Kind::File if metadata.len() > MAX_RULES_BYTES => {
-            Some(format!("larger than {MAX_RULES_BYTES} bytes"))
-        }
-        // Its files can be endless, and look empty.
-        Kind::File if is_procfs(path) => Some("on procfs".to_owned()),
-        Kind::File | Kind::Directory => None,
-    }
-}
-
-/// The folder that the file `.git` of a linked worktree leads to, found the way the crate finds it.
-fn linked_git(git: &Path, metadata: &Metadata) -> Result<Option<PathBuf>, String> {
-    if let Some(trouble) = trouble_of(git, metadata) {
-        return Err(format!(".git is {trouble}"));
-    }
-    let Some(line) = first_line(git) else { return Ok(None) };
-    let Some(folder) = line.strip_prefix("gitdir: ").map(PathBuf::from) else { return Ok(None) };
-    let common = folder.join("commondir");
-    if let Some(trouble) = trouble(&common) {
-        return Err(format!("the commondir that .git leads to is {trouble}"));
-    }
-    Ok(first_line(&common).map(|line| if line.starts_with('.') { folder.join(line) } else { line.into() }))
-}
-
-fn first_line(path: &Path) -> Option<String> {
-    let mut text = Vec::new();
-    File::open(path).ok()?.take(MAX_RULES_BYTES).read_to_end(&mut text).ok()?;
-    String::from_utf8(text).ok()?.lines().next().map(str::to_owned)
 }
 
 /// A path as a line of a result.
@@ -322,4 +341,40 @@ pub fn with_remarks(mut text: String, remarks: &[String]) -> String {
         text.push_str(&format!("[{}]", remarks.join("; ")));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tools::write::tests::Folder as TestFolder;
+
+    #[test]
+    fn a_folder_with_too_many_names_is_not_held_in_memory() {
+        let folder = TestFolder::new("walk-wide");
+        for name in ["b", "a", "c"] {
+            folder.put(name, "");
+        }
+        let listed = |most| {
+            let entries = list(&folder.path, most, OFlags::empty()).map_err(|error| error.to_string())?;
+            Ok(entries.into_iter().map(|entry| entry.name.display().to_string()).collect::<Vec<_>>())
+        };
+        assert_eq!(listed(3), Ok(["a", "b", "c"].map(str::to_owned).to_vec()));
+        let text = "it holds more than 2 files and folders; give a path inside it";
+        assert_eq!(listed(2), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn a_glob_is_relative_however_it_is_written() {
+        for (glob, folder, expected) in [
+            ("*.rs", "/w", "*.rs"),
+            ("./a", "/w", "/a"),
+            ("!./a", "/w", "!/a"),
+            ("/w/src/**", "/w", "/src/**"),
+            ("!/w/src/**", "/w", "!/src/**"),
+            ("/wide/src/**", "/w", "/wide/src/**"),
+            ("/src/**", "/", "/src/**"),
+        ] {
+            assert_eq!(relative(glob, Path::new(folder)), expected, "{glob}");
+        }
+    }
 }

@@ -71,7 +71,7 @@ impl Window {
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let (lines, numbers) =
                 (if self.shortened.len() == 1 { "line" } else { "lines" }, numbers.join(", "));
-            let command = format!("sed -n {first}p {}", quoted(name));
+            let command = format!("sed -n {first}p {}", quoted_path(name));
             remarks.push(format!(
                 "{lines} {numbers}{more} shortened to {MAX_LINE_BYTES} bytes: if you can run a command, {command} \
                  shows more of line {first}"
@@ -91,21 +91,28 @@ impl Window {
     }
 }
 
-/// A name as a shell takes it. What leads to the private folder is left to the shell to replace.
-pub fn quoted(name: &str) -> String {
+/// The path of a file as a shell takes it for one: what begins with a hyphen would be an option, and what leads
+/// to the private folder is left to the shell to replace.
+pub fn quoted_path(name: &str) -> String {
     match in_private_folder(name) {
         Some("") => format!("\"{PRIVATE}\""),
-        Some(rest) => format!("\"{PRIVATE}\"/{}", quoted_plainly(rest)),
-        None => quoted_plainly(name),
+        Some(rest) => format!("\"{PRIVATE}\"/{}", quoted(rest)),
+        None if name.starts_with('-') => quoted(&format!("./{name}")),
+        None => quoted(name),
     }
 }
 
-fn quoted_plainly(name: &str) -> String {
-    let is_plain = |it: char| it.is_alphanumeric() || "/._-+,@%".contains(it);
-    match !name.starts_with('-') && name.chars().all(is_plain) {
-        true => name.to_owned(),
-        false => format!("'{}'", name.replace('\'', r"'\''")),
+/// A word as a shell takes it, in quotes where it needs them.
+pub fn quoted(word: &str) -> String {
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
     }
+}
+
+/// Whether a letter means nothing but itself to a shell.
+pub fn is_plain(letter: char) -> bool {
+    letter.is_alphanumeric() || "_-./=:@%+,".contains(letter)
 }
 
 #[cfg(test)]
@@ -114,12 +121,12 @@ mod tests {
 
     /// In single quotes `$TMPDIR` was a folder of that name.
     #[test]
-    fn a_shell_takes_a_quoted_name_for_the_file() {
+    fn a_shell_takes_a_quoted_path_for_the_file() {
         let cases = [
             ("a/b.txt", "a/b.txt"),
             ("a b", "'a b'"),
             ("it's", r"'it'\''s'"),
-            ("-n", "'-n'"),
+            ("-n", "./-n"),
             ("$HOME", "'$HOME'"),
             ("$TMPDIR", "\"$TMPDIR\""),
             ("$TMPDIR/out.log", "\"$TMPDIR\"/out.log"),
@@ -128,7 +135,7 @@ mod tests {
             ("$TMPDIRS/a", "'$TMPDIRS/a'"),
         ];
         for (name, expected) in cases {
-            assert_eq!(quoted(name), expected, "{name}");
+            assert_eq!(quoted_path(name), expected, "{name}");
         }
     }
 }

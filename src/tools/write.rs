@@ -203,7 +203,6 @@ fn refuse_special(metadata: &Metadata) -> io::Result<()> {
     }
 }
 
-/// The path that a chain of symbolic links ends at, whether or not a file is there.
 /// The path that a symbolic link of this name leads to in the end, whether there is anything or not.
 ///
 /// Errors: the links lead in a circle, or one cannot be read.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::check::Api;
 use crate::processes::status_number;
 use crate::server::Gate;
-use crate::story::Story;
+use crate::story::{FOLDER, Story};
 use crate::talk::{answer, asks, results};
 
 /// What the tools say to these calls in a workspace that was prepared, and whether it is an error.
@@ -560,6 +560,74 @@ fn what_is_wrong_is_told_with_the_remedy() {
             ),
         ],
     );
+}
+
+/// A pattern that fits a folder alone was answered as one that fits nothing.
+#[test]
+fn folders_and_links_that_a_pattern_fits_are_told_of() {
+    let prepare = |root: &Path| {
+        put(root, "src/db/migrations/1.sql", "");
+        fs::create_dir_all(root.join("empty/inside")).unwrap();
+        symlink("src/db/migrations/1.sql", root.join("CLAUDE.md")).unwrap();
+    };
+    let folders = |pattern: &str, name: &str| {
+        format!(
+            "[no files match {pattern}, only folders such as {name}: {pattern}/** lists the files in them]"
+        )
+    };
+    let glob = |pattern: &str| json!({"pattern": pattern});
+    tells(
+        "fitting-folders",
+        prepare,
+        &[
+            ("Glob", glob("**/migrations"), &folders("**/migrations", "src/db/migrations"), false),
+            ("Glob", glob("src"), &folders("src", "src"), false),
+            ("Glob", glob("src/**"), "src/db/migrations/1.sql\n", false),
+            (
+                "Glob",
+                glob("empty/**"),
+                "[no files match empty/**; ignored and hidden ones are only looked for in a path that names them]",
+                false,
+            ),
+            (
+                "Glob",
+                glob("**/CLAUDE.md"),
+                "[no files match **/CLAUDE.md, only symbolic links such as CLAUDE.md, which are not listed]",
+                false,
+            ),
+        ],
+    );
+}
+
+/// An absolute glob fitted nothing, and a space in a name made two globs of it.
+#[test]
+fn a_glob_is_taken_as_meant_or_told_of() {
+    let api = Api::OpenAi;
+    let prepare = |root: &Path| {
+        put(root, "src/a b.txt", "needle\n");
+        put(root, "c.md", "needle\n");
+    };
+    let story = Story::new("meant globs").api(api).prepared(prepare).args(&["-p", "Search."]).told_folder();
+    let glob = |glob: &str| json!({"pattern": "needle", "glob": glob, "output_mode": "Content"}).to_string();
+    let calls = [
+        glob(&format!("{FOLDER}/src/**")),
+        glob(&format!("!{FOLDER}/src/**")),
+        glob("a b.txt"),
+        glob("a c.md"),
+        glob("/elsewhere/*.md"),
+    ];
+    let ids = ["call_1", "call_2", "call_3", "call_4", "call_5"];
+    let calls: Vec<_> = ids.iter().zip(&calls).map(|(id, text)| (*id, "Grep", &**text)).collect();
+    let outcome = story.reply(asks(api, "", &calls)).reply(answer(api, "Found.")).run();
+    let texts: Vec<String> = results(api, &outcome.body(2)).into_iter().map(|(_, text, _)| text).collect();
+    let expected = [
+        "src/a b.txt:1:needle\n",
+        "c.md:1:needle\n",
+        "src/a b.txt:1:needle\n",
+        "[no matches; glob is taken for one name with spaces in it: put commas between several]",
+        "[no matches; glob is relative to the workspace: give a folder outside of it as path]",
+    ];
+    outcome.code(0).equal(texts, expected.map(str::to_owned).to_vec());
 }
 
 #[test]

@@ -341,6 +341,7 @@ fn the_private_folder_is_reached_by_its_name_in_results() {
         bash("seq 3 >\"$TMPDIR/out\"; ln -s ../../etc \"$TMPDIR/up\"; echo \"$TMPDIR/out\""),
         call("Read", json!({"file_path": "$TMPDIR/out", "offset": 2})),
         call("Grep", json!({"pattern": "3", "path": "$TMPDIR", "output_mode": "content"})),
+        call("Glob", json!({"pattern": "$TMPDIR/o*"})),
         call("Write", json!({"file_path": "$TMPDIR/more/in", "content": "four\n"})),
         call("Edit", json!({"file_path": "$TMPDIR/more/in", "old_string": "four", "new_string": "five"})),
         bash("cat \"$TMPDIR/more/in\""),
@@ -354,14 +355,15 @@ fn the_private_folder_is_reached_by_its_name_in_results() {
             ok("$TMPDIR/out"),
             ok("2\n3\n"),
             ok("$TMPDIR/out:3:3\n"),
+            ok("$TMPDIR/out\n"),
             ok("created $TMPDIR/more/in (5 bytes)"),
             ok("edited $TMPDIR/more/in (1 replacement at line 1)"),
             ok("five"),
             failed("there is no file $TMPDIR/none, and no name like it in $TMPDIR"),
         ];
-        outcome.code(0).equal(&told[..7], &expected[..]);
+        outcome.code(0).equal(&told[..8], &expected[..]);
         // What leads out again is a name in the workspace like any other.
         let is_refused = !args.is_empty();
-        outcome.equal(told[7].1, is_refused);
+        outcome.equal(told[8].1, is_refused);
     }
 }
