@@ -17,6 +17,7 @@ use crate::provider::{Host, Learnt, Settings};
 use crate::sandbox::Setup;
 use crate::sandbox::permissions::Permissions;
 
+mod accounts;
 mod containment;
 mod endpoint;
 mod variables;

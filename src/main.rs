@@ -99,7 +99,7 @@ fn run_contained(
         config::enter(directory)?;
     }
     let (setup, lines) = config::setup(args, environment, None)?;
-    contain(&setup, &lines, output).map_err(|missing| Error::uncontained_command(&missing))?;
+    contain(&setup, &lines, output, Error::uncontained_command)?;
     sandbox::command::run(&setup, command)
 }
 
@@ -128,8 +128,7 @@ fn converse(
     output.keep_secret(config.secrets.clone());
     let runs_any = config.settings.tools.iter().any(|spec| tools::belongs_to_worker(spec.name));
     if runs_any && !args.dry_run || !config.executables.found.is_empty() {
-        contain(&config.setup, &config.containment_lines, output)
-            .map_err(|missing| Error::uncontained(&missing))?;
+        contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;
     }
     let prompt = input::prompt(args, typed, output)?;
     let mut agent = Agent::new(config, summary.session_id.clone(), output)?;
@@ -158,12 +157,20 @@ fn converse(
     saved
 }
 
-/// Says how tools are contained where that is not as usual. Errors: what is missing to contain them.
-fn contain(setup: &Setup, lines: &[String], output: &mut Output) -> Result<(), String> {
+/// Says how tools are contained where that is not as usual. Errors: what is missing to run or contain them.
+fn contain(
+    setup: &Setup,
+    lines: &[String],
+    output: &mut Output,
+    uncontained: fn(&str) -> Error,
+) -> Result<(), Error> {
     lines.iter().for_each(|line| output.warn(line));
+    sandbox::can_be_made_in(&setup.temp_parent).map_err(Error::Usage)?;
     match setup.policy.mode {
         Mode::Off => Ok(()),
-        Mode::WorkspaceWrite | Mode::ReadOnly => sandbox::is_offered(),
+        Mode::WorkspaceWrite | Mode::ReadOnly => {
+            sandbox::is_offered().map_err(|missing| uncontained(&missing))
+        }
     }
 }
 
@@ -192,7 +199,7 @@ fn listed_tools(
     let (setup, lines) = config::setup_without_api(args, environment)?;
     let executables = config::executables(args)?;
     if !executables.found.is_empty() {
-        contain(&setup, &lines, output).map_err(|missing| Error::uncontained(&missing))?;
+        contain(&setup, &lines, output, Error::uncontained)?;
     }
     let permissions = config::permissions(args, environment, &setup.workspace)?;
     let mut toolbox = Toolbox::new(offered, setup, None, String::new(), permissions);

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::accounts;
 use super::endpoint::endpoint;
 use super::variables::Environment;
 use super::workspace;
@@ -71,8 +72,11 @@ fn policy(args: &Args, environment: &Environment, workspace: &Path) -> Result<(P
         added.push(real);
     }
     let network = if args.allow_net { Network::Shared } else { Network::Own };
-    let home = environment.absolute("HOME").map(|home| real_path(&home)).filter(|home| home.is_dir());
-    let state = state_folder(environment).map(|state| real_path(&state));
+    let named = environment.absolute("HOME").filter(|home| home.is_dir());
+    let home = named.or_else(accounts::home).map(|home| real_path(&home)).filter(|home| home.is_dir());
+    // Without a variable no sessions are kept, but those of other runs lie there.
+    let usual = || home.as_ref().map(|home| home.join(".local/state/cotter"));
+    let state = state_folder(environment).or_else(usual).map(|state| real_path(&state));
     let places = Places { workspace, home: home.as_deref(), state: state.as_deref() };
     Ok(writable::policy(mode(args), network, &added, places))
 }
@@ -93,8 +97,10 @@ fn permission_mode(args: &Args) -> permissions::Mode {
 /// The path without symbolic links, as far as it exists.
 pub fn real_path(path: &Path) -> PathBuf {
     let real = |above: &Path| {
+        let real = fs::canonicalize(above).ok()?;
         let rest = path.strip_prefix(above).ok()?;
-        fs::canonicalize(above).ok().map(|real| real.join(rest))
+        // Joined with nothing, a path would end with a slash.
+        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
     };
     path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
 }

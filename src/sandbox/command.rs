@@ -12,8 +12,9 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitOptions, WaitStatus, getpid, set_child_subreaper, waitpid};
 
 use super::containment::{self, Orders, Signals};
-use super::process::{self, Kept, SUPERVISOR};
-use super::{Setup, syscalls, temp_folder};
+use super::descendants::{self, Kept};
+use super::process::{self, SUPERVISOR};
+use super::{Setup, remove_private, syscalls, temp_folder};
 use crate::error::Error;
 use crate::output;
 
@@ -30,6 +31,7 @@ pub fn run(setup: &Setup, command: &[OsString]) -> Result<ExitCode, Error> {
     // Should the supervisor be killed, what ran below it comes to cotter instead of init.
     set_child_subreaper(Some(getpid()))
         .map_err(|error| Error::Internal(format!("cannot become the reaper of the command: {error}")))?;
+    let earlier = Kept::before_tools();
     let temp_folder = temp_folder::new_path(&setup.temp_parent);
     let child = process::start_again(SUPERVISOR)
         .map_err(Error::Internal)?
@@ -42,9 +44,9 @@ pub fn run(setup: &Setup, command: &[OsString]) -> Result<ExitCode, Error> {
         .spawn()
         .map_err(|error| Error::Internal(format!("cannot start a process for the command: {error}")))?;
     let status = end_of(Pid::from_child(&child));
-    process::end_descendants(&Kept::nothing(), |_, _| {});
+    descendants::end_descendants(&earlier, |_, _| {});
     // The supervisor removes its folder unless it was killed.
-    temp_folder::remove(&temp_folder);
+    remove_private(&temp_folder);
     let status = status.map_err(|error| {
         Error::Internal(format!("how the command ended is not known: {error} (is SIGCHLD ignored here?)"))
     })?;

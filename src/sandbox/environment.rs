@@ -85,7 +85,8 @@ fn absolute_entries(path: &OsStr) -> OsString {
 }
 
 /// Names that do not say it by one of their words: sockets and files that open something.
-const SECRET_NAMES: [&str; 8] = [
+const SECRET_NAMES: [&str; 9] = [
+    "BW_SESSION",
     "SSH_AUTH_SOCK",
     "SSH_AGENT_PID",
     "GPG_AGENT_INFO",
@@ -95,6 +96,9 @@ const SECRET_NAMES: [&str; 8] = [
     "PGPASSFILE",
     "SSHPASS",
 ];
+
+/// How names begin that hold the key of an open vault.
+const SECRET_BEGINNINGS: [&str; 1] = ["OP_SESSION_"];
 
 /// Words that name a credential wherever they stand in a name.
 const SECRET_WORDS: [&str; 17] = [
@@ -118,7 +122,7 @@ const SECRET_WORDS: [&str; 17] = [
 ];
 
 /// Words that do so only as the last one: elsewhere they mean many things.
-const SECRET_LAST_WORDS: [&str; 5] = ["PASS", "PAT", "PWD", "DSN", "PSK"];
+const SECRET_LAST_WORDS: [&str; 4] = ["PAT", "PWD", "DSN", "PSK"];
 
 /// What a longer word without underscores ends with, such as `PGPASSWORD` and `APIKEY`.
 const SECRET_ENDS: [&str; 12] = [
@@ -136,14 +140,21 @@ const SECRET_ENDS: [&str; 12] = [
     "OAUTH",
 ];
 
+/// Words that end with `PASS`, as `MYPASS` does, and mean no password.
+const NO_PASSWORDS: [&str; 6] = ["COMPASS", "BYPASS", "SURPASS", "TRESPASS", "OVERPASS", "UNDERPASS"];
+
 /// Whether a variable's name says that it holds a credential. A value that cannot be one is none.
 fn is_secret_name(name: &str, value: &str) -> bool {
     let words = words(name);
-    let Some(last) = words.last() else { return false };
-    if is_switch(value) || (value.bytes().all(|byte| byte.is_ascii_digit()) && last == "TOKENS") {
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(last) = words.iter().rfind(|word| !is_number(word)) else { return false };
+    if is_switch(value) || (is_number(value) && last == "TOKENS") {
         return false;
     }
-    SECRET_NAMES.contains(&name.to_ascii_uppercase().as_str())
+    let name = name.to_ascii_uppercase();
+    SECRET_NAMES.contains(&name.as_str())
+        || SECRET_BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+        || (last.ends_with("PASS") && !NO_PASSWORDS.iter().any(|word| last.ends_with(word)))
         || SECRET_LAST_WORDS.contains(&last.as_str())
         || words.iter().any(|word| {
             SECRET_WORDS.contains(&word.as_str()) || SECRET_ENDS.iter().any(|end| word.ends_with(end))
@@ -156,7 +167,8 @@ fn is_switch(value: &str) -> bool {
     ["", "0", "1", "true", "false", "yes", "no", "on", "off"].contains(&value.as_str())
 }
 
-/// The words of a name in upper case: `npmAuthToken`, `NPM_AUTH_TOKEN` and `npm.auth-token` have the same.
+/// The words of a name in upper case: `npmAuthToken`, `NPM_AUTH_TOKEN`, `npm.auth-token` and `NPM_AUTH_TOKEN2`
+/// have the same.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut before_is_lower = false;
@@ -173,7 +185,16 @@ fn words(name: &str) -> Vec<String> {
         before_is_lower = character.is_ascii_lowercase();
     }
     words.retain(|word| !word.is_empty());
-    words
+    words.into_iter().map(without_number).collect()
+}
+
+/// A word without the digits at its end, if there is more to it. Auth0 is the name of a company.
+fn without_number(mut word: String) -> String {
+    let length = word.trim_end_matches(|character: char| character.is_ascii_digit()).len();
+    if length > 0 && word != "AUTH0" {
+        word.truncate(length);
+    }
+    word
 }
 
 /// How keys of well-known services begin.
@@ -218,7 +239,10 @@ const KEY_BEGINNINGS: [&str; 34] = [
 const LEAST_KEY_BYTES: usize = 16;
 
 /// What stands in texts that carry a credential, in lower case.
-const SECRET_PARTS: [&str; 6] = [
+const SECRET_PARTS: [&str; 9] = [
+    "//hooks.slack.com/",
+    "/api/webhooks/",
+    ".webhook.office.com/",
     "private key-----",
     "authorization:",
     "password=",
@@ -311,6 +335,13 @@ mod tests {
             "OPENAI_API_KEY",
             "ANTHROPIC_CUSTOM_HEADERS",
             "OPENROUTER_API_KEY_FILE",
+            "DB_PASSWORD1",
+            "API_KEY2",
+            "DB_PASS_2",
+            "MYPASS1",
+            "MYPASS",
+            "BW_SESSION",
+            "OP_SESSION_me",
         ] {
             assert_eq!(kept(&[(name, "x y z")], &RULES), [] as [&str; 0], "{name}");
         }
@@ -353,6 +384,11 @@ mod tests {
             ("AUTHOR", "x"),
             ("GIT_AUTHOR_NAME", "A Name"),
             ("COMPASS", "north"),
+            ("LOW_COMPASS2", "north"),
+            ("AUTH0_DOMAIN", "example.org"),
+            ("DESKTOP_SESSION", "plain"),
+            ("PATH2", "/b"),
+            ("7", "x"),
             ("BYPASS_LIST", "x"),
             ("PATH_TO_SECRETARY", "x"),
             ("PATTERN", "x"),
@@ -395,6 +431,9 @@ mod tests {
             "Server=s;Password=pw;",
             "DefaultEndpointsProtocol=https;AccountKey=x",
             "AGE-SECRET-KEY-1QQ",
+            "https://hooks.slack.com/services/T0/B0/x",
+            "https://discord.com/api/webhooks/1/x",
+            "https://me.webhook.office.com/webhookb2/x",
         ] {
             assert_eq!(kept(&[("PLAIN", value)], &RULES), [] as [&str; 0], "{value}");
         }

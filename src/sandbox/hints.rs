@@ -49,52 +49,54 @@ pub fn for_command(policy: &Policy, output: &str) -> Option<String> {
         return None;
     }
     let output = output.to_lowercase();
-    let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
-    if policy.network == Network::Own && says(NO_NETWORK) {
+    let closed_network = policy.network == Network::Own;
+    if closed_network && says(&output, NO_NETWORK) {
         return Some("[sandbox: commands reach no network; --allow-net opens it]".to_owned());
     }
-    if says(NO_WRITE) {
-        return Some(match policy.mode {
-            Mode::ReadOnly => read_only(),
-            _ if output.contains("/.git/") => {
-                "[sandbox: commands write only in the workspace and in $TMPDIR; \
-                 --add-dir \"$(git rev-parse --git-common-dir)\" opens a repository that lies elsewhere]"
-                    .to_owned()
-            }
-            _ if says(SHARED_MEMORY) => {
-                "[sandbox: commands share no memory by name; --add-dir /dev/shm opens the machine's]"
-                    .to_owned()
-            }
-            _ if says(CACHE) => format!(
-                "{}, or let the program keep its cache in $TMPDIR (XDG_CACHE_HOME, GOCACHE, CARGO_HOME, \
-                 npm_config_cache)]",
-                outside("commands").trim_end_matches(']')
-            ),
-            _ => outside("commands"),
-        });
+    if says(&output, NO_WRITE) {
+        return Some(for_write(policy, &output));
     }
-    if says(REFUSED) && says(SOCKET) && policy.network == Network::Own {
-        return Some(
-            "[sandbox: where commands get no network of their own, as in many containers, they open no sockets, \
-             not even to the loopback; --allow-net opens the machine's network. UNIX sockets are closed everywhere; \
-             --sandbox off opens them]"
-                .to_owned(),
-        );
+    if says(&output, REFUSED) && says(&output, SOCKET) && closed_network {
+        return Some(NO_SOCKETS.to_owned());
     }
-    if says(REFUSED) {
-        return Some(
-            "[sandbox: UNIX sockets, namespaces, mounts, signals to processes outside and devices are closed to \
-             commands; --sandbox off opens all of it]"
-                .to_owned(),
-        );
+    if says(&output, REFUSED) {
+        return Some(CLOSED.to_owned());
     }
     // What a filter that does not know a program's machine does to it.
-    let other_machine = output.contains("(sigsys)");
-    other_machine.then(|| {
-        "[sandbox: programs for another machine, 32-bit ones too, cannot run; --sandbox off lets them]"
-            .to_owned()
-    })
+    output.contains("(sigsys)").then(|| OTHER_MACHINE.to_owned())
 }
+
+fn says(output: &str, signs: &[&str]) -> bool {
+    signs.iter().any(|sign| output.contains(sign))
+}
+
+fn for_write(policy: &Policy, output: &str) -> String {
+    match policy.mode {
+        Mode::ReadOnly => read_only(),
+        _ if output.contains("/.git/") => "[sandbox: commands write only in the workspace and in $TMPDIR; \
+             --add-dir \"$(git rev-parse --git-common-dir)\" opens a repository that lies elsewhere]"
+            .to_owned(),
+        _ if says(output, SHARED_MEMORY) => {
+            "[sandbox: commands share no memory by name; --add-dir /dev/shm opens the machine's]".to_owned()
+        }
+        _ if says(output, CACHE) => format!(
+            "{}, or let the program keep its cache in $TMPDIR (XDG_CACHE_HOME, GOCACHE, CARGO_HOME, \
+             npm_config_cache)]",
+            outside("commands").trim_end_matches(']')
+        ),
+        _ => outside("commands"),
+    }
+}
+
+const NO_SOCKETS: &str = "[sandbox: where commands get no network of their own, as in many containers, they open no sockets, \
+     not even to the loopback; --allow-net opens the machine's network. UNIX sockets are closed everywhere; \
+     --sandbox off opens them]";
+
+const CLOSED: &str = "[sandbox: UNIX sockets, namespaces, mounts, signals to processes outside and devices are closed to \
+     commands; --sandbox off opens all of it]";
+
+const OTHER_MACHINE: &str =
+    "[sandbox: programs for another machine, 32-bit ones too, cannot run; --sandbox off lets them]";
 
 /// What to add to the failure of a tool that writes this file.
 pub fn for_file(policy: &Policy, path: &Path) -> Option<String> {

@@ -16,11 +16,14 @@ use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use rustix::rand::GetRandomFlags;
 
-use process::{Kept, Watched};
+use crate::output;
+use descendants::Kept;
+use process::Watched;
 
 pub mod command;
 pub mod commands;
 mod containment;
+pub mod descendants;
 pub mod environment;
 mod filesystem;
 pub mod git;
@@ -46,6 +49,7 @@ pub use namespaces::trial;
 pub use policy::Policy;
 pub use process::{COMMAND, LAUNCH, Program, SUPERVISOR, TRIAL, WORKER};
 pub use supervisor::supervisor;
+pub use temp_folder::can_be_made_in;
 pub use worker::worker;
 
 /// The start-up line of a worker that waits for requests.
@@ -87,6 +91,8 @@ pub enum Unstarted {
 #[derive(Debug)]
 pub struct Worker {
     temp_folder: PathBuf,
+    /// What ran below cotter before.
+    earlier: Kept,
     /// None once the worker is gone.
     running: Option<Running>,
 }
@@ -106,7 +112,7 @@ struct Running {
 impl Worker {
     /// Starts supervisor and worker and returns once the worker is ready.
     ///
-    /// cotter must have no other children: when the worker is gone, all of them are ended.
+    /// Children that cotter has by then live on when the worker is gone; all later ones are ended.
     ///
     /// Errors: why no process could be started. Nothing has run then.
     pub fn start(setup: &Setup, program: &Program) -> Result<Worker, Unstarted> {
@@ -115,8 +121,9 @@ impl Worker {
             Unstarted::Failed(format!("cannot become the reaper of tool processes: {error}"))
         })?;
         let temp_folder = temp_folder::new_path(&setup.temp_parent);
+        let earlier = Kept::before_tools();
         let running = Running::start(setup, program, &temp_folder).map_err(Unstarted::Failed)?;
-        let mut worker = Worker { temp_folder, running: Some(running) };
+        let mut worker = Worker { temp_folder, earlier, running: Some(running) };
         worker.wait_until_ready()?;
         Ok(worker)
     }
@@ -153,9 +160,19 @@ impl Worker {
 
     fn end(&mut self) {
         let Some(running) = self.running.take() else { return };
-        running.end();
+        running.end(&self.earlier);
         // The supervisor removes its folder unless it was killed.
-        temp_folder::remove(&self.temp_folder);
+        remove_private(&self.temp_folder);
+    }
+}
+
+/// Removes the private temporary folder, if it is there, or says that it stays.
+fn remove_private(folder: &Path) {
+    if let Err(error) = temp_folder::remove(folder) {
+        output::complain(&format!(
+            "the tools' temporary folder '{}' cannot be removed: {error}",
+            folder.display()
+        ));
     }
 }
 
@@ -282,7 +299,7 @@ impl Running {
 
     /// Closes the request pipe, at which the supervisor ends everything, and waits for that. What is
     /// left, because it was killed or stopped by a tool, is ended here.
-    fn end(self) {
+    fn end(self, earlier: &Kept) {
         drop(self.requests);
         let asked = Instant::now();
         let mut children_left = true;
@@ -292,6 +309,7 @@ impl Running {
                 supervisor_left &= pid != self.supervisor.pid
             });
             children_left = reaped.children_left;
+            supervisor_left &= !process::was_reaped_by_the_kernel(self.supervisor.pid);
             if supervisor_left && children_left {
                 process::wait_for(None, &[&self.supervisor], Some(ORDERLY_END));
             }
@@ -301,7 +319,7 @@ impl Running {
             let _ = kill_process(self.supervisor.pid, Signal::KILL);
             process::wait_for(None, &[&self.supervisor], Some(ORDERLY_END));
         }
-        process::end_descendants(&Kept::nothing(), |_, _| {});
+        descendants::end_descendants(earlier, |_, _| {});
     }
 }
 

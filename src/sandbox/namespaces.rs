@@ -8,8 +8,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
@@ -40,9 +38,7 @@ impl Namespaces {
                 Namespaces::NetworkAndIpc
             }
             Network::Own
-                if !folders_would_be_lost(&policy.writable)
-                    && user_namespace_is_possible()
-                    && enter_as_user().is_ok() =>
+                if !rights_would_be_lost() && user_namespace_is_possible() && enter_as_user().is_ok() =>
             {
                 Namespaces::NetworkAndIpc
             }
@@ -79,12 +75,10 @@ pub fn trial() -> ExitCode {
 }
 
 /// In a user namespace root has no right to the files of others any more, as in a workspace that a container's
-/// root finds mounted. No network at all is better then.
-fn folders_would_be_lost(folders: &[PathBuf]) -> bool {
-    let user = geteuid().as_raw();
-    let is_anothers = |folder: &PathBuf| fs::metadata(folder).is_ok_and(|data| data.uid() != user);
-    let overrides = capabilities(None).is_ok_and(|held| held.effective.contains(CapabilitySet::DAC_OVERRIDE));
-    overrides && folders.iter().any(is_anothers)
+/// root finds mounted, and gives none to others, as `tar` does. No network at all is better then.
+fn rights_would_be_lost() -> bool {
+    let rights = CapabilitySet::CHOWN | CapabilitySet::DAC_OVERRIDE;
+    capabilities(None).is_ok_and(|held| held.effective.intersects(rights))
 }
 
 fn user_namespace_is_possible() -> bool {

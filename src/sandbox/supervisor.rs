@@ -13,9 +13,10 @@ use std::time::Duration;
 use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, WaitStatus, getpid, getppid, kill_process, set_child_subreaper, setsid};
 
+use super::descendants::{self, Kept};
 use super::namespaces::Namespaces;
 use super::policy::{Mode, Policy};
-use super::process::{self, Kept, Watched};
+use super::process::{self, Watched};
 use super::temp_folder;
 use crate::output;
 
@@ -100,8 +101,9 @@ fn supervise(orders: &Orders) -> Result<Option<WaitStatus>, String> {
     };
     temp_folder::make(&orders.temp_folder)?;
     let status = start(orders, namespaces).map(|below| watch(orders, &below));
-    process::end_descendants(&Kept::nothing(), |_, _| {});
-    temp_folder::remove(&orders.temp_folder);
+    descendants::end_descendants(&Kept::nothing(), |_, _| {});
+    // cotter tries it once more, and says so if that fails.
+    let _ = temp_folder::remove(&orders.temp_folder);
     status
 }
 

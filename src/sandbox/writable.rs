@@ -42,8 +42,11 @@ pub fn policy(mode: Mode, network: Network, added: &[PathBuf], places: Places) -
     if policy.writable.is_empty() {
         policy.mode = Mode::ReadOnly;
     }
+    let lets = |what: &str| format!("--add-dir lets tools change {what}");
     if policy.writable.iter().any(|folder| places.state_is_in(folder)) {
-        lines.push("--add-dir lets tools change cotter's own session files, which lie below it".to_owned());
+        lines.push(lets("cotter's own session files, which lie below it"));
+    } else if policy.writable.iter().any(|folder| places.is_in_state(folder)) {
+        lines.push(lets("what cotter keeps there of its own"));
     }
     (policy, lines)
 }
@@ -58,11 +61,15 @@ impl Places<'_> {
             Some("the home folder")
         } else if is_or_holds(self.home) {
             Some("above the home folder")
-        } else if is_or_holds(self.state) {
+        } else if is_or_holds(self.state) || self.is_in_state(self.workspace) {
             Some("where cotter keeps its sessions")
         } else {
             None
         }
+    }
+
+    fn is_in_state(&self, folder: &Path) -> bool {
+        self.state.is_some_and(|state| folder.starts_with(state))
     }
 
     fn state_is_in(&self, folder: &Path) -> bool {
@@ -105,6 +112,7 @@ mod tests {
             ("/home/me", "the home folder"),
             ("/home", "above the home folder"),
             ("/var/state/cotter", "where cotter keeps its sessions"),
+            ("/var/state/cotter/sessions/a", "where cotter keeps its sessions"),
             ("/var", "where cotter keeps its sessions"),
         ] {
             let line = format!(
@@ -123,6 +131,15 @@ mod tests {
         let line = "--add-dir lets tools change cotter's own session files, which lie below it".to_owned();
         let expected = (Mode::WorkspaceWrite, "/home/me/code /".to_owned(), vec![line]);
         assert_eq!(decided("/home/me/code", &["/"]), expected);
+    }
+
+    #[test]
+    fn what_is_added_counts_though_it_lies_among_the_sessions() {
+        let line = "--add-dir lets tools change what cotter keeps there of its own".to_owned();
+        let sessions = "/var/state/cotter/sessions";
+        let expected = |folders: &str| (Mode::WorkspaceWrite, folders.to_owned(), vec![line.clone()]);
+        assert_eq!(decided("/home/me/code", &[sessions]), expected(&format!("/home/me/code {sessions}")));
+        assert_eq!(decided(sessions, &[sessions]), expected(sessions));
     }
 
     #[test]

@@ -14,7 +14,8 @@ use super::command::{self, Ending, SHELL_VARIABLE, Started};
 use super::truncate::Parts;
 use super::{Outcome, Workspace};
 use crate::sandbox::Signals;
-use crate::sandbox::process::{self, Kept};
+use crate::sandbox::descendants::{self, Kept};
+use crate::sandbox::process;
 
 /// How many background shells may run at once.
 const MAX_RUNNING: usize = 32;
@@ -299,11 +300,27 @@ impl Shell {
             // All that can be told without /proc.
             let _ = kill_process_group(group, Signal::KILL);
         }
-        process::end_tree(&own, |pid, status| ended.push((pid, status)));
+        descendants::end_tree(&own, |pid, status| ended.push((pid, status)));
         self.started.take_rest();
     }
 }
 
 fn id(number: u64) -> String {
     format!("bash_{number}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_starts_by_way_of_the_launcher_only_where_signals_are_to_be_refused() {
+        let started = |signals| {
+            let command = Background::new(signals).command(Path::new("/bin/true")).unwrap();
+            let words = std::iter::once(command.get_program()).chain(command.get_args());
+            words.map(|word| word.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(started(Signals::Judged), ["/bin/true"]);
+        assert_eq!(started(Signals::ToBeRefused), ["/proc/self/exe", "/bin/true"]);
+    }
 }

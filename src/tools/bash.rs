@@ -12,7 +12,8 @@ use rustix::process::{Signal, kill_process_group};
 use super::background::Background;
 use super::command::{self, Ending, Started};
 use super::{Arguments, Outcome, Spec, Workspace, arguments, slips};
-use crate::sandbox::process::{self, Kept};
+use crate::sandbox::descendants::{self, Kept};
+use crate::sandbox::process;
 
 /// What the model is told of this tool.
 pub const SPEC: Spec = Spec {
@@ -116,7 +117,7 @@ impl<'a> Request<'a> {
         });
         if let Ending::TimedOut(_) = ending {
             let _ = kill_process_group(started.process.pid, Signal::KILL);
-            process::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
+            descendants::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
         }
         started.take_rest();
         let outcome = outcome(&started.printed().text(), ending);

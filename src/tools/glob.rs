@@ -214,8 +214,13 @@ mod tests {
             ("!../*.rs", "/", "!../*.rs"),
             ("a/", "/", "a/**"),
         ];
+        let workspace = Workspace { root: "/".into(), private: None };
         for (given, folder, pattern) in cases {
-            assert_eq!(place(given, Path::new("/")), (folder.into(), pattern.to_owned()), "{given}");
+            assert_eq!(
+                place(given, Path::new("/"), &workspace),
+                (folder.into(), pattern.to_owned()),
+                "{given}"
+            );
         }
     }
 }

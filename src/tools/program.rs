@@ -23,7 +23,8 @@ use super::executables::MAX_DESCRIPTION_BYTES;
 use super::opening::{self, Kind};
 use super::truncate::HeadTail;
 use super::{Outcome, blocks};
-use crate::sandbox::process::{self, Kept, Watched};
+use crate::sandbox::descendants::{self, Kept};
+use crate::sandbox::process::{self, Watched};
 
 /// How much of the beginning and as much of the end of a text is kept.
 const HALF_OUTPUT_BYTES: usize = 15_000;
@@ -115,7 +116,7 @@ impl Program<'_> {
         });
         if let Ending::TimedOut(_) = ending {
             let _ = kill_process_group(process.pid, Signal::KILL);
-            process::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
+            descendants::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
         }
         for (mut pipe, printed) in [(output_pipe, &mut output), (error_pipe, &mut errors)] {
             let goes_on = command::take_rest(&mut pipe, &mut |bytes| printed.push(bytes));

@@ -316,12 +316,26 @@ impl Toolbox {
     pub fn end(&mut self) -> Vec<String> {
         self.worker = None;
         let before = self.git.take();
-        before.map_or_else(Vec::new, |before| Snapshot::take(&self.workspace.root).changes_since(&before))
+        before.map_or_else(Vec::new, |before| self.snapshot().changes_since(&before))
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let others: Vec<PathBuf> = self
+            .setup
+            .policy
+            .writable
+            .iter()
+            .filter(|folder| **folder != self.workspace.root)
+            .cloned()
+            .collect();
+        Snapshot::take(&self.workspace.root, &others)
     }
 
     fn worker(&mut self) -> Result<&mut Worker, Unstarted> {
         if self.worker.is_none() {
-            self.git.get_or_insert_with(|| Snapshot::take(&self.workspace.root));
+            if self.git.is_none() {
+                self.git = Some(self.snapshot());
+            }
             let program = match self.program.take() {
                 Some(program) => program,
                 None => OwnProgram::own().map_err(Unstarted::Failed)?,

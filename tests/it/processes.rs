@@ -5,6 +5,7 @@
 //! session they open. Nothing here sleeps for something to happen: a condition is looked at until it holds.
 
 mod bash;
+mod earlier;
 mod edits;
 mod ends;
 mod kills;

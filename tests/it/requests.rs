@@ -539,7 +539,7 @@ fn equal_work_makes_equal_requests_in_any_place_zone_and_locale() {
                 ("OLDPWD", "/usr"),
                 ("PWD", "/usr/lib"),
                 ("COLUMNS", "40"),
-                ("XDG_STATE_HOME", "/nonexistent"),
+                ("XDG_STATE_HOME", "/dev/null/state"),
                 ("COTTER_UNRELATED", "x"),
             ],
         );

@@ -143,6 +143,67 @@ fn nothing_of_a_command_outlives_it_and_its_folder_goes() {
 }
 
 #[test]
+fn what_ran_before_the_command_outlives_it() {
+    let stage = Stage::new("before");
+    let script = "sleep 1000 >/dev/null 2>&1 & echo $!; exec \"$cotter\" sandbox -- true";
+    let ran = run_to_end(&mut stage.shell(0, script));
+    ran.code(0);
+    let pid = Pid::from_raw(ran.text().trim().parse().unwrap()).unwrap();
+    assert_eq!(kill_process(pid, Signal::KILL), Ok(()));
+}
+
+#[test]
+fn a_tree_deeper_than_there_are_descriptors_goes_with_the_folder() {
+    let stage = Stage::new("deep");
+    let script = "ulimit -n 256; exec \"$cotter\" sandbox -- \
+                  sh -c 'mkdir -p \"$TMPDIR/$(printf a/%.0s $(seq 1500))\" && echo made'";
+    run_to_end(&mut stage.shell(0, script)).code(0).stdout("made\n").stderr("");
+    assert_eq!(fs::read_dir(stage.root().join("tmp")).unwrap().count(), 0);
+}
+
+/// Before the model is asked anything, whichever tools of this kind there are.
+#[test]
+fn without_a_folder_for_temporary_ones_nothing_runs() {
+    let stage = Stage::new("no temporary folder");
+    let line = "cotter: cannot make a temporary folder in 'PLACE': WHY; set TMPDIR to a folder that can be written\n";
+    for (name, why) in
+        [("missing", "No such file or directory (os error 2)"), ("file", "Not a directory (os error 20)")]
+    {
+        let place = stage.root().join("work").join(name).display().to_string();
+        stage.write("file", "");
+        let line = line.replace("PLACE", &place).replace("WHY", why);
+        for args in [&["sandbox", "true"][..], &["sandbox", "--sandbox", "off", "true"]] {
+            run_to_end(stage.command(args).env("TMPDIR", &place)).code(2).stdout("").stderr(&line);
+        }
+        // Nobody listens at this port.
+        for args in [&["-p", "x"][..], &["-p", "x", "--tools", "Write"]] {
+            run_to_end(stage.ask(9, args).env("TMPDIR", &place)).code(2).stdout("").stderr(&line);
+        }
+        let server = Server::start(vec![says(&["Yes."])]);
+        let args = ["-p", "x", "--tools", "Read"];
+        run_to_end(stage.ask(server.port(), &args).env("TMPDIR", &place)).code(0).stdout("Yes.\n");
+    }
+}
+
+/// As services are started.
+#[test]
+fn the_home_folder_is_known_without_a_variable() {
+    let test = "the_home_folder_is_known_without_a_variable";
+    let accounts = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let user = rustix::process::getuid().as_raw().to_string();
+    let own = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>()).find(|line| line[2] == user);
+    let Some(home) = own.map(|line| line[5]).filter(|home| fs::read_dir(home).is_ok()) else {
+        return skipped(test, "the list of accounts has no home for this user");
+    };
+    let stage = Stage::new("no home");
+    let mut command = stage.command(&["sandbox", "true"]);
+    let ran = run_to_end(command.env_remove("HOME").current_dir(home));
+    let line = "cotter: the current folder is the home folder: this run is read-only (--add-dir . lets tools write \
+                here)\n";
+    ran.code(0).stdout("").stderr(line);
+}
+
+#[test]
 fn a_signal_ends_cotter_and_the_command_that_ignores_it() {
     let test = "a_signal_ends_cotter_and_the_command_that_ignores_it";
     for signal in [Signal::KILL, Signal::INT, Signal::TERM] {

@@ -171,17 +171,21 @@ fn what_nobody_looks_at_is_taken_and_bounded() {
 
 #[test]
 fn output_is_taken_while_the_model_thinks() {
-    let gate = Arc::new(Gate::default());
-    let command = "yes 0123456789abcde | head -c 3000000; touch written; exec sleep 1000";
-    let story = bare("thinks").reply(asking(1, &[start(command)])).reply(done().held_by(&gate));
-    let run = Run::start(story);
-    gate.wait_until_asked();
-    wait_for("the end of the output", || run.file("written").exists().then_some(()));
-    let peak = status_number(run.worker(), "VmHWM");
-    gate.open();
-    run.finish().code(0).stdout(DONE);
     // In KiB, most of it the program's own file.
-    assert!(peak < 12_000, "{peak}");
+    let peak = |output: &str| {
+        let gate = Arc::new(Gate::default());
+        let command = format!("{output}; touch written; exec sleep 1000");
+        let story = bare("thinks").reply(asking(1, &[start(&command)])).reply(done().held_by(&gate));
+        let run = Run::start(story);
+        gate.wait_until_asked();
+        wait_for("the end of the output", || run.file("written").exists().then_some(()));
+        let peak = status_number(run.worker(), "VmHWM");
+        gate.open();
+        run.finish().code(0).stdout(DONE);
+        peak
+    };
+    let (none, much) = (peak("true"), peak("yes 0123456789abcde | head -c 8000000"));
+    assert!(much < none + 4_000, "{none} without output, {much} with 8 MB of it");
 }
 
 #[test]
