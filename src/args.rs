@@ -71,7 +71,7 @@ pub struct Args {
     /// `--disallowedTools`: the lists of rules, in order.
     pub disallowed_tools: Vec<String>,
     /// `--permission-mode`.
-    pub permission_mode: permissions::Mode,
+    pub permission_mode: Option<permissions::Mode>,
     /// `--dangerously-skip-permissions`.
     pub skip_permissions: bool,
     /// `--list-tools`.

@@ -24,8 +24,7 @@ mod variables;
 
 use containment::state_folder;
 pub use containment::{
-    Executables, executables, offered_tools, permissions, real_path, rules_without_effect, setup,
-    setup_without_api,
+    Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
 };
 use endpoint::{endpoint, headers, host_of, keys, model, replayed_endpoint, secrets};
 pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};

@@ -397,7 +397,7 @@ struct AnswerFile {
 /// Where a file lies that may not be there yet. None if that cannot be told.
 fn real_target(path: &Path) -> Option<PathBuf> {
     let followed = crate::tools::write::follow_links(path).ok()?;
-    std::path::absolute(followed).ok().map(|path| crate::config::real_path(&path))
+    std::path::absolute(followed).ok().map(|path| crate::sandbox::paths::real(&path))
 }
 
 /// Tools have ended by now.

@@ -25,6 +25,22 @@ pub fn parse(mut arguments: Vec<OsString>, mut args: Args) -> Result<Command, Er
         arguments.remove(0);
         return parse_sandbox(arguments, args);
     }
+    // Of what is typed, a mode beats the one that skipping implies; of that and the file of defaults, what is
+    // typed beats both.
+    let mode = args.permission_mode.take();
+    let skips = std::mem::take(&mut args.skip_permissions);
+    if let Some(text) = read(arguments, &mut args)? {
+        return Ok(Command::Print(text));
+    }
+    if !args.skip_permissions {
+        args.permission_mode = args.permission_mode.or(mode);
+    }
+    args.skip_permissions |= skips;
+    Ok(Command::Run(Box::new(args)))
+}
+
+/// Reads the arguments of a run into `args`. Gives back the text to print if one of them prints and ends.
+fn read(arguments: Vec<OsString>, args: &mut Args) -> Result<Option<String>, Error> {
     let mut parser = lexopt::Parser::from_args(arguments);
     // The flag whose list of rules the next argument may go on with.
     let mut open_list: Option<&Flag> = None;
@@ -34,44 +50,44 @@ pub fn parse(mut arguments: Vec<OsString>, mut args: Args) -> Result<Command, Er
             open_list = None;
         }
         let Some(argument) = parser.next().map_err(|error| misused(&error))? else { break };
-        let found = match &argument {
-            lexopt::Arg::Short(letter) => FLAGS.iter().find(|flag| flag.short.contains(*letter)),
-            lexopt::Arg::Long(name) => FLAGS.iter().find(|flag| flag.long == main_spelling(name)),
+        let flag = match argument {
+            lexopt::Arg::Short(letter) => {
+                FLAGS.iter().find(|flag| flag.short.contains(letter)).ok_or_else(|| unknown_letter(letter))?
+            }
+            lexopt::Arg::Long(name) => match FLAGS.iter().find(|flag| flag.long == main_spelling(name)) {
+                Some(flag) => flag,
+                None if ACCEPTED.contains(&name) => {
+                    args.without_effect.push(format!("--{name}"));
+                    continue;
+                }
+                None => return Err(unknown(name)),
+            },
             lexopt::Arg::Value(value) => {
                 let rules = value.to_str().filter(|text| rules::continues_list(text));
                 if let (Some(flag), Some(_)) = (open_list, rules) {
-                    take(&mut args, flag, value.clone())?;
+                    take(args, flag, value)?;
                     continue;
                 }
                 open_list = None;
-                positional(&mut args, value.clone())?;
+                positional(args, value)?;
                 continue;
             }
         };
-        let Some(flag) = found else {
-            let name = match argument {
-                lexopt::Arg::Long(name) => name.to_owned(),
-                lexopt::Arg::Short(letter) => return Err(unknown_letter(letter)),
-                lexopt::Arg::Value(_) => unreachable!("handled above"),
-            };
-            if !ACCEPTED.contains(&name.as_str()) {
-                return Err(unknown(&name));
-            }
-            args.without_effect.push(format!("--{name}"));
-            continue;
-        };
-        let value = match flag.value {
-            "" => OsString::new(),
-            kind => {
-                parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long)))?
-            }
-        };
+        let value = value_of(flag, &mut parser)?;
         open_list = (flag.value == "RULES").then_some(flag);
-        if let Some(text) = take(&mut args, flag, value)? {
-            return Ok(Command::Print(text));
+        if let Some(text) = take(args, flag, value)? {
+            return Ok(Some(text));
         }
     }
-    Ok(Command::Run(Box::new(args)))
+    Ok(None)
+}
+
+/// What follows a flag, if it takes something.
+fn value_of(flag: &Flag, parser: &mut lexopt::Parser) -> Result<OsString, Error> {
+    match flag.value {
+        "" => Ok(OsString::new()),
+        kind => parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long))),
+    }
 }
 
 fn main_spelling(name: &str) -> &str {
@@ -86,6 +102,8 @@ const SUBCOMMAND: &str = "sandbox";
 fn parse_sandbox(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Error> {
     let unknown =
         |name: &str| Error::Usage(format!("cotter sandbox has no flag {name}: see cotter sandbox --help"));
+    // Whatever the file of defaults says of runs: a command runs contained unless it is typed that it shall not.
+    (args.permission_mode, args.skip_permissions) = (None, false);
     let known = |flag: &&Flag| SANDBOX_FLAGS.contains(&flag.long);
     let mut parser = lexopt::Parser::from_args(arguments);
     while let Some(argument) = parser.next().map_err(|error| misused(&error))? {
@@ -108,12 +126,7 @@ fn parse_sandbox(arguments: Vec<OsString>, mut args: Args) -> Result<Command, Er
         if flag.long == "help" {
             return Ok(Command::Print(sandbox_help()));
         }
-        let value = match flag.value {
-            "" => OsString::new(),
-            kind => {
-                parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long)))?
-            }
-        };
+        let value = value_of(flag, &mut parser)?;
         take(&mut args, flag, value)?;
     }
     Err(Error::Usage(
@@ -189,7 +202,7 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
             let names: Vec<&str> = permissions::MODES.iter().map(|(name, _)| *name).collect();
             let name = one_of(flag, &value, &names)?;
             args.permission_mode =
-                permissions::MODES.iter().find(|(known, _)| *known == name).expect("it is one of these").1;
+                permissions::MODES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode);
         }
         "dangerously-skip-permissions" => args.skip_permissions = true,
         "list-tools" => args.list_tools = true,

@@ -54,7 +54,7 @@ pub fn setup(
     let setup = Setup {
         environment: environment::for_tools(environment.0.iter(), &rules),
         // A command may go elsewhere, and Landlock opens no folder through a link.
-        temp_parent: real_path(Path::new(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
+        temp_parent: paths::real(&workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
         workspace,
         policy,
     };
@@ -73,10 +73,10 @@ fn policy(args: &Args, environment: &Environment, workspace: &Path) -> Result<(P
     }
     let network = if args.allow_net { Network::Shared } else { Network::Own };
     let named = environment.absolute("HOME").filter(|home| home.is_dir());
-    let home = named.or_else(accounts::home).map(|home| real_path(&home)).filter(|home| home.is_dir());
+    let home = named.or_else(accounts::home).map(|home| paths::real(&home)).filter(|home| home.is_dir());
     // Without a variable no sessions are kept, but those of other runs lie there.
     let usual = || home.as_ref().map(|home| home.join(".local/state/cotter"));
-    let state = state_folder(environment).or_else(usual).map(|state| real_path(&state));
+    let state = state_folder(environment).or_else(usual).map(|state| paths::real(&state));
     let places = Places { workspace, home: home.as_deref(), state: state.as_deref() };
     Ok(writable::policy(mode(args), network, &added, places))
 }
@@ -84,25 +84,18 @@ fn policy(args: &Args, environment: &Environment, workspace: &Path) -> Result<(P
 /// What is typed beats what is implied, but a run that only plans writes nowhere.
 fn mode(args: &Args) -> Mode {
     match (args.sandbox, args.skip_permissions) {
-        (Some(Mode::Off), _) | (None, true) => Mode::Off,
+        (Some(Mode::Off), _) => Mode::Off,
         _ if permission_mode(args) == permissions::Mode::Plan => Mode::ReadOnly,
+        (None, true) => Mode::Off,
         (mode, _) => mode.unwrap_or_default(),
     }
 }
 
 fn permission_mode(args: &Args) -> permissions::Mode {
-    if args.skip_permissions { permissions::Mode::Bypass } else { args.permission_mode }
-}
-
-/// The path without symbolic links, as far as it exists.
-pub fn real_path(path: &Path) -> PathBuf {
-    let real = |above: &Path| {
-        let real = fs::canonicalize(above).ok()?;
-        let rest = path.strip_prefix(above).ok()?;
-        // Joined with nothing, a path would end with a slash.
-        Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
-    };
-    path.ancestors().find_map(real).unwrap_or_else(|| path.to_owned())
+    match args.skip_permissions {
+        true => args.permission_mode.unwrap_or(permissions::Mode::Bypass),
+        false => args.permission_mode.unwrap_or_default(),
+    }
 }
 
 /// The tools that the model is told of: those of `--tools` but for those that `--disallowedTools` takes away.
@@ -150,7 +143,18 @@ pub fn permissions(args: &Args, environment: &Environment, workspace: &Path) -> 
 /// What to say of rules whose tools are not there: scripts written for another agent may name some.
 pub fn rules_without_effect(args: &Args, is_executable: impl Fn(&str) -> bool) -> Vec<String> {
     let allowed = args.allowed_tools.as_deref().unwrap_or_default();
-    let flags = [("allowedTools", allowed), ("disallowedTools", &args.disallowed_tools)];
+    let flags = [("allowedTools", allowed), ("disallowedTools", &args.disallowed_tools[..])];
+    let unspecific = |(flag, lists): (&str, &[String])| {
+        let effect = if flag == "allowedTools" { "allows none" } else { "forbids all" };
+        let rules = lists.iter().flat_map(|list| rules::split(list));
+        let warning = |rule: &str| {
+            let (name, specifier) = rule.split_once('(')?;
+            (is_executable(name) && specifier != "*)").then(|| {
+                format!("--{flag}: nothing of a program's calls can be specified, so the rule \"{rule}\" {effect} of them")
+            })
+        };
+        rules.filter_map(warning).collect::<Vec<_>>()
+    };
     let warning = |(flag, lists): (&str, &[String])| {
         let rules = lists.iter().flat_map(|list| rules::split(list));
         let mut names: Vec<&str> = rules.map(|rule| rule.split('(').next().unwrap_or_default()).collect();
@@ -161,7 +165,7 @@ pub fn rules_without_effect(args: &Args, is_executable: impl Fn(&str) -> bool) -
             format!("--{flag}: there is no tool {}, so rules about it have no effect", names.join(", "))
         })
     };
-    flags.into_iter().filter_map(warning).collect()
+    flags.into_iter().filter_map(warning).chain(flags.into_iter().flat_map(unspecific)).collect()
 }
 
 /// The tools of `--tools`, in the table's order. Bash needs a shell to be there, and brings the tools for what

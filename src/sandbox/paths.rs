@@ -25,6 +25,21 @@ pub struct PathPattern {
     matcher: Gitignore,
     /// What it names in so many words, without a pattern: a file, or a folder with all in it.
     literal: Option<PathBuf>,
+    /// The same from the real place of the folders that an absolute pattern names in so many words.
+    resolved: Option<Resolved>,
+}
+
+#[derive(Debug, Clone)]
+struct Resolved {
+    base: PathBuf,
+    matcher: Gitignore,
+}
+
+/// What a path is taken to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    File,
+    Folder,
 }
 
 impl PathPattern {
@@ -36,27 +51,7 @@ impl PathPattern {
     /// What is wrong with it.
     pub fn parse(text: &str, places: &Places) -> Result<PathPattern, String> {
         let text = text.trim();
-        let (mut base, mut rest) = match text {
-            _ if text.starts_with("//") => (PathBuf::from("/"), text[1..].to_owned()),
-            _ if text == "~" || text.starts_with("~/") => {
-                let home = places.home.clone().ok_or("it begins at home, and HOME is not set")?;
-                (home, format!("/{}", text[1..].trim_start_matches('/')))
-            }
-            _ if text == "." || text.starts_with("./") => {
-                (places.workspace.clone(), format!("/{}", text[1..].trim_start_matches('/')))
-            }
-            _ => (places.workspace.clone(), text.to_owned()),
-        };
-        let climbs = rest.trim_start_matches('/').starts_with("..");
-        while let Some(above) =
-            rest.trim_start_matches('/').strip_prefix("..").filter(|it| it.is_empty() || it.starts_with('/'))
-        {
-            rest = above.to_owned();
-            base.pop();
-        }
-        if climbs && !rest.starts_with('/') {
-            rest.insert(0, '/');
-        }
+        let (base, rest) = climbed(beginning(text, places)?);
         if rest.split('/').any(|name| name == "..") {
             return Err("`..` stands within its path".to_owned());
         }
@@ -65,41 +60,109 @@ impl PathPattern {
         }
         // The whole place: gitignore has no pattern for the folder that it lies in.
         let rest = if matches!(rest.as_str(), "/" | "") { "/**".to_owned() } else { rest };
-        let escaped = if rest.starts_with('#') { format!("\\{rest}") } else { rest.clone() };
-        let mut builder = GitignoreBuilder::new("");
-        builder.add_line(None, &escaped).map_err(|error| format!("its path is no pattern: {error}"))?;
-        let matcher = builder.build().map_err(|error| format!("its path is no pattern: {error}"))?;
         let whole = rest.trim_end_matches("/**").trim_end_matches('/');
-        let literal =
-            (!whole.contains(['*', '?', '[', '\\'])).then(|| base.join(whole.trim_start_matches('/')));
-        Ok(PathPattern { base, matcher, literal })
+        let literal = is_literal(whole).then(|| base.join(whole.trim_start_matches('/')));
+        let resolved = match text.starts_with("//") || text.starts_with('~') {
+            true => Some(Resolved::new(&base, &rest, &real(&places.workspace))?),
+            false => None,
+        };
+        Ok(PathPattern { matcher: matcher(&rest)?, base, literal, resolved })
     }
 
     /// Whether it certainly means this file: by its name and by where it really is.
     pub fn allows(&self, path: &Path) -> bool {
-        let matches_from = |base: &Path, path: &Path| self.matches(base, path, false);
-        matches_from(&self.base, &lexical(path)) && matches_from(&real(&self.base), &real(path))
+        let real_path = real(path);
+        self.matches(&self.base, &lexical(path), Kind::File)
+            && (self.matches(&real(&self.base), &real_path, Kind::File)
+                || self.resolved.as_ref().is_some_and(|it| it.matches(&real_path, Kind::File)))
     }
 
     /// Whether it might mean this file: by either.
     pub fn denies(&self, path: &Path) -> bool {
         let (lexical, real_path) = (lexical(path), real(path));
         let bases = [self.base.clone(), real(&self.base)];
-        let named = |path: &Path| {
-            bases.iter().any(|base| self.matches(base, path, false) || self.matches(base, path, true))
+        let might_be = |path: &Path, kind: Kind| {
+            bases.iter().any(|base| self.matches(base, path, kind))
+                || self.resolved.as_ref().is_some_and(|it| it.matches(path, kind))
         };
+        let named = |path: &Path| [Kind::File, Kind::Folder].iter().any(|kind| might_be(path, *kind));
         // The rule may name the file by a link, and the call by where it leads.
         let target = self.literal.as_deref().map(real);
         named(&lexical) || named(&real_path) || target.is_some_and(|target| real_path.starts_with(target))
     }
 
-    fn matches(&self, base: &Path, path: &Path, is_folder: bool) -> bool {
+    fn matches(&self, base: &Path, path: &Path, kind: Kind) -> bool {
         let Ok(below) = path.strip_prefix(base) else { return false };
         match below.as_os_str().is_empty() {
             true => self.literal.as_deref() == Some(self.base.as_path()),
-            false => self.matcher.matched_path_or_any_parents(below, is_folder).is_ignore(),
+            false => is_meant(&self.matcher, below, kind),
         }
     }
+}
+
+impl Resolved {
+    /// Follows links in the folders that the pattern begins with, once and for all: one that a tool makes later
+    /// moves no rule. Nor does one in the workspace, which may be a stranger's.
+    fn new(base: &Path, rest: &str, workspace: &Path) -> Result<Resolved, String> {
+        let mut names: VecDeque<&str> = rest.split('/').filter(|name| !name.is_empty()).collect();
+        let mut folder = real(base);
+        while names.len() > 1 && is_literal(names[0]) && !folder.starts_with(workspace) {
+            folder = real(&folder.join(names[0]));
+            names.pop_front();
+        }
+        let names: Vec<&str> = names.into();
+        let end = if rest.ends_with('/') { "/" } else { "" };
+        Ok(Resolved { base: folder, matcher: matcher(&format!("/{}{end}", names.join("/")))? })
+    }
+
+    fn matches(&self, path: &Path, kind: Kind) -> bool {
+        let below = path.strip_prefix(&self.base).ok().filter(|below| !below.as_os_str().is_empty());
+        below.is_some_and(|below| is_meant(&self.matcher, below, kind))
+    }
+}
+
+/// Where a pattern begins, and what of it is said from there on.
+fn beginning(text: &str, places: &Places) -> Result<(PathBuf, String), String> {
+    let below = |text: &str| format!("/{}", text[1..].trim_start_matches('/'));
+    Ok(match text {
+        _ if text.starts_with("//") => (PathBuf::from("/"), text[1..].to_owned()),
+        _ if text == "~" || text.starts_with("~/") => {
+            let home = places.home.clone().ok_or("it begins at home, and HOME is not set")?;
+            (home, below(text))
+        }
+        _ if text == "." || text.starts_with("./") => (places.workspace.clone(), below(text)),
+        _ => (places.workspace.clone(), text.to_owned()),
+    })
+}
+
+/// The same without `..` at the beginning.
+fn climbed((mut base, mut rest): (PathBuf, String)) -> (PathBuf, String) {
+    let climbs = rest.trim_start_matches('/').starts_with("..");
+    while let Some(above) =
+        rest.trim_start_matches('/').strip_prefix("..").filter(|it| it.is_empty() || it.starts_with('/'))
+    {
+        rest = above.to_owned();
+        base.pop();
+    }
+    if climbs && !rest.starts_with('/') {
+        rest.insert(0, '/');
+    }
+    (base, rest)
+}
+
+fn is_literal(text: &str) -> bool {
+    !text.contains(['*', '?', '[', '\\'])
+}
+
+fn matcher(pattern: &str) -> Result<Gitignore, String> {
+    let escaped = if pattern.starts_with('#') { format!("\\{pattern}") } else { pattern.to_owned() };
+    let mut builder = GitignoreBuilder::new("");
+    builder.add_line(None, &escaped).map_err(|error| format!("its path is no pattern: {error}"))?;
+    builder.build().map_err(|error| format!("its path is no pattern: {error}"))
+}
+
+fn is_meant(matcher: &Gitignore, below: &Path, kind: Kind) -> bool {
+    matcher.matched_path_or_any_parents(below, kind == Kind::Folder).is_ignore()
 }
 
 /// The absolute path without `.` and `..`, as the text says.
@@ -256,6 +319,56 @@ mod tests {
         for path in ["w/link/key", "w/key", "w/dangling", "w/link/../a", "w/../a"] {
             assert!(!rule("**").allows(&at(path)), "{path}");
         }
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// A rule that named its folder by a link allowed nothing, and the hint named the same rule again.
+    #[test]
+    fn an_absolute_pattern_means_the_folder_behind_its_link() {
+        let folder = fs::canonicalize(std::env::temp_dir())
+            .unwrap()
+            .join(format!("cotter-absolute-{}", std::process::id()));
+        let at = |name: &str| folder.join(name);
+        for name in ["real/deep", "w", "else", "home"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        for (target, link) in [("real", "lnk"), ("else", "w/out"), ("else", "real/out"), ("real", "home/lnk")]
+        {
+            symlink(at(target), at(link)).unwrap();
+        }
+        symlink(at("w"), at("to-w")).unwrap();
+        let places = Places { workspace: at("w"), home: Some(at("home")) };
+        let absolute = |rest: &str| format!("/{}/{rest}", folder.display());
+        let allows = |rule: &str, path: &str| PathPattern::parse(rule, &places).unwrap().allows(&at(path));
+        let denies = |rule: &str, path: &str| PathPattern::parse(rule, &places).unwrap().denies(&at(path));
+        let cases = [
+            ("lnk/**", "lnk/a", true),
+            ("lnk/**", "lnk/new/a", true),
+            ("lnk/a", "lnk/a", true),
+            ("lnk/deep/*.rs", "lnk/deep/a.rs", true),
+            ("lnk/deep/", "lnk/deep/a", true),
+            ("lnk/deep/*.rs", "lnk/deep/a.txt", false),
+            ("lnk/**", "lnk/out/a", false),
+            ("lnk/**", "w/a", false),
+            ("l*/a", "lnk/a", false),
+            ("w/out/**", "w/out/a", false),
+            ("to-w/out/**", "to-w/out/a", false),
+            ("to-w/**", "to-w/a", true),
+        ];
+        for (rest, path, is_allowed) in cases {
+            assert_eq!(allows(&absolute(rest), path), is_allowed, "{rest} {path}");
+        }
+        assert!(allows("~/lnk/**", "home/lnk/a") && !allows("~/**", "home/lnk/a"));
+        assert!(
+            !allows("/out/**", "w/out/a") && !allows("out/**", "w/out/a"),
+            "the workspace is a stranger's"
+        );
+        assert!(denies(&absolute("lnk/*.key"), "real/a.key") && !denies(&absolute("lnk/*.key"), "real/a"));
+        // What a link led to when the rule was read is what it means.
+        let rule = PathPattern::parse(&absolute("lnk/**"), &places).unwrap();
+        fs::remove_file(at("lnk")).unwrap();
+        symlink(at("else"), at("lnk")).unwrap();
+        assert!(!rule.allows(&at("lnk/a")));
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::commands::{self, Part, Word};
 use super::paths::{PathPattern, Places};
 use super::suspects::{Suspect, Suspects, base_name};
+use super::wrappers::unwrapped;
 use crate::tools::access::{self, Family};
 
 /// One rule.
@@ -28,9 +29,10 @@ pub enum Specifier {
     /// Those that run such a command.
     Command(CommandPattern),
     /// Those that touch such a file.
-    File(PathPattern),
-    /// None that there are: the tool has nothing that could be specified.
-    None,
+    File(Box<PathPattern>),
+    /// It says something of a program that nothing can be specified of: it allows none of its calls, and forbids
+    /// all, since one that was meant is not told from one that was not.
+    Unknown,
 }
 
 /// Rules stand one after another, divided by commas and blanks outside parentheses.
@@ -113,13 +115,13 @@ impl Rule {
             (_, None) => Specifier::All,
             (Some(Family::Commands), Some(text)) => CommandPattern::parse(text)?,
             (Some(Family::Readers | Family::Writers), Some(text)) => {
-                Specifier::File(PathPattern::parse(text, places)?)
+                Specifier::File(Box::new(PathPattern::parse(text, places)?))
             }
             (_, Some("*")) => Specifier::All,
             (_, Some(_)) if access::exists(tool) => {
                 return Err("this tool has nothing to specify, name it alone".to_owned());
             }
-            (_, Some(_)) => Specifier::None,
+            (_, Some(_)) => Specifier::Unknown,
         };
         Ok(Rule { text: text.to_owned(), tool: tool.to_owned(), specifier })
     }
@@ -127,6 +129,11 @@ impl Rule {
     /// Whether the rule says nothing but a tool's name.
     pub fn is_about_whole_tool(&self) -> bool {
         matches!(self.specifier, Specifier::All)
+    }
+
+    /// Whether this rule forbids all calls of `tool`.
+    pub fn denies_whole(&self, tool: &str) -> bool {
+        access::deny_covers(&self.tool, tool) && matches!(self.specifier, Specifier::All | Specifier::Unknown)
     }
 
     /// Whether this rule allows a command, or a part of one.
@@ -171,7 +178,7 @@ impl Rule {
         match &self.specifier {
             Specifier::File(pattern) => access::deny_covers_file(&self.tool, tool) && pattern.denies(path),
             Specifier::All => access::deny_covers(&self.tool, tool),
-            Specifier::Command(_) | Specifier::None => false,
+            Specifier::Command(_) | Specifier::Unknown => false,
         }
     }
 }
@@ -215,7 +222,7 @@ impl CommandPattern {
 
     /// Whether it certainly means this simple command.
     fn allows(&self, part: &Part) -> bool {
-        let wrapped = commands::unwrapped(&part.words);
+        let wrapped = unwrapped(&part.words);
         let begins = |words: &[Word], wanted: &[String]| {
             words.len() >= wanted.len()
                 && words.iter().zip(wanted).all(|(word, it)| word.literal() == Some(it))

@@ -1,11 +1,16 @@
 //! What a shell command line might run, for the rules that forbid: rather a command too many than one
 //! too few.
 //!
-//! It looks behind assignments, keywords, wrappers and substitutions, and into quoted texts where something
-//! evaluates them. It is a guard against accidents: what a program does by itself no reader of command
-//! lines can know. It must never be used to allow something.
+//! It looks behind assignments, keywords, wrappers, options and substitutions, and into quoted texts where
+//! something evaluates them; a shell or an interpreter that is fed might run anything. It is a guard against
+//! accidents: what a program does by itself no reader of command lines can know. That stays open for scripts
+//! and whatever else lies in files (`sh x.sh`, `make`, the aliases and hooks of git), for programs that run
+//! others and are not named below (`sed` with `e`, `vim -c`, `git bisect run`), for code that puts the name of
+//! what it runs together, and for a function or a link with another name. It must never be used to allow
+//! something.
 
 use super::commands::is_assignment;
+use super::interpreters::{Reads, code_texts, reads};
 
 /// One word as it might reach a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,8 +26,10 @@ pub enum Suspect {
 pub struct Suspects {
     /// Commands with their arguments, each a possible one.
     pub commands: Vec<Vec<Suspect>>,
-    /// Whether it is too long or too entangled to tell.
+    /// Whether it is too long or too entangled to tell, or runs what it is fed.
     pub is_boundless: bool,
+    /// Whether something in it may be fed by a pipe or from a file.
+    is_fed: bool,
 }
 
 /// More than this is not looked at.
@@ -38,10 +45,87 @@ const KEYWORDS: &[&str] = &[
 
 /// Programs and builtins that run what their arguments say.
 const WRAPPERS: &[&str] = &[
-    ".", "alias", "ash", "bash", "builtin", "busybox", "chroot", "chrt", "command", "dash", "doas", "env",
-    "eval", "exec", "fd", "find", "flock", "function", "ionice", "ksh", "ltrace", "nice", "nohup", "nsenter",
-    "parallel", "runuser", "script", "setpriv", "setsid", "sh", "source", "stdbuf", "strace", "su", "sudo",
-    "taskset", "time", "timeout", "toybox", "trap", "unshare", "watch", "xargs", "zsh",
+    ".",
+    "alias",
+    "ash",
+    "bash",
+    "builtin",
+    "busybox",
+    "bwrap",
+    "capsh",
+    "cgexec",
+    "chpst",
+    "chronic",
+    "chroot",
+    "chrt",
+    "command",
+    "csh",
+    "dash",
+    "dbus-run-session",
+    "doas",
+    "dumb-init",
+    "entr",
+    "env",
+    "eval",
+    "exec",
+    "fakechroot",
+    "fakeroot",
+    "faketime",
+    "fd",
+    "find",
+    "firejail",
+    "fish",
+    "flock",
+    "function",
+    "gosu",
+    "hyperfine",
+    "ifne",
+    "ionice",
+    "ksh",
+    "linux32",
+    "linux64",
+    "ltrace",
+    "mksh",
+    "nice",
+    "nohup",
+    "nsenter",
+    "numactl",
+    "parallel",
+    "pkexec",
+    "prlimit",
+    "proot",
+    "rbash",
+    "rlwrap",
+    "runuser",
+    "script",
+    "setarch",
+    "setpriv",
+    "setsid",
+    "sg",
+    "sh",
+    "source",
+    "start-stop-daemon",
+    "stdbuf",
+    "strace",
+    "su",
+    "su-exec",
+    "sudo",
+    "systemd-inhibit",
+    "systemd-run",
+    "taskset",
+    "tcsh",
+    "time",
+    "timeout",
+    "tini",
+    "toybox",
+    "trap",
+    "unbuffer",
+    "unshare",
+    "valgrind",
+    "watch",
+    "xargs",
+    "xvfb-run",
+    "zsh",
 ];
 
 /// All that a command line might run.
@@ -70,6 +154,7 @@ impl Suspects {
     fn scan(&mut self, text: &str, depth: usize) -> bool {
         let mut scan = Scan::default();
         scan.read(text);
+        self.is_fed |= scan.is_fed;
         for words in scan.parts {
             self.add(&words, depth);
         }
@@ -104,7 +189,7 @@ impl Suspects {
         }
         for place in 0..places {
             if place == 0 || words[place].known().is_some() || is_likely_start(words, place) {
-                self.commands.push(words[place..].to_vec());
+                self.add_one(&words[place..], depth);
             }
         }
         for text in words[1..places].iter().map(Suspect::text) {
@@ -117,6 +202,44 @@ impl Suspects {
             }
         }
     }
+
+    /// Adds the command of these words, and what it might be without the options in front of what it is to do.
+    fn add_one(&mut self, words: &[Suspect], depth: usize) {
+        self.is_boundless |= match reads(words) {
+            Reads::Anything => true,
+            Reads::Input => self.is_fed,
+            Reads::NoCommands => false,
+        };
+        for text in code_texts(words) {
+            self.scan_inner(&text, depth);
+        }
+        self.commands.push(words.to_vec());
+        let is_option = |at: usize| words[at].known().is_some_and(|text| text.starts_with('-'));
+        // An option stands alone or has a value behind it.
+        let mut place = 1;
+        while place < words.len() && (is_option(place) || place > 1 && is_option(place - 1)) {
+            place += 1;
+            if self.commands.len() >= MOST_COMMANDS {
+                self.is_boundless = true;
+                return;
+            }
+            if place < words.len() {
+                self.commands.push(without_options(words, place));
+            }
+        }
+    }
+}
+
+/// A command without what stands between its name and `place`. Of a long one the end is not known, since there
+/// is one for each option.
+fn without_options(words: &[Suspect], place: usize) -> Vec<Suspect> {
+    const MOST_WORDS: usize = 64;
+    let end = words.len().min(place + MOST_WORDS);
+    let mut command = [&words[..1], &words[place..end]].concat();
+    if end < words.len() {
+        command.push(Suspect::Anything(String::new()));
+    }
+    command
 }
 
 impl Suspect {
@@ -125,7 +248,8 @@ impl Suspect {
         self.known().is_none()
     }
 
-    fn known(&self) -> Option<&str> {
+    /// The word, if it is known.
+    pub fn known(&self) -> Option<&str> {
         match self {
             Suspect::Known(text) => Some(text),
             Suspect::Anything(_) => None,
@@ -167,6 +291,8 @@ fn is_likely_start(words: &[Suspect], place: usize) -> bool {
     }
 }
 
+type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+
 /// One pass over a text, as a shell might read it.
 struct Scan {
     parts: Vec<Vec<Suspect>>,
@@ -180,6 +306,8 @@ struct Scan {
     /// Texts in double quotes of which a shell runs something.
     evaluated: Vec<String>,
     is_plain: bool,
+    /// There is a pipe or a file that is read.
+    is_fed: bool,
 }
 
 impl Default for Scan {
@@ -193,6 +321,7 @@ impl Default for Scan {
             break_at: None,
             evaluated: Vec::new(),
             is_plain: true,
+            is_fed: false,
         }
     }
 }
@@ -217,14 +346,14 @@ impl Scan {
                     self.break_at = Some(self.part.len());
                 }
                 '<' | '>' if letters.peek() == Some(&'(') => self.end_part_open(),
-                '<' | '>' => {
-                    self.redirection();
-                    self.is_plain &= letter != '<' || letters.peek() != Some(&'<');
-                    while letters.next_if(|next| matches!(next, '<' | '>' | '&' | '|')).is_some() {}
-                }
+                '<' | '>' => self.redirection(letter, &mut letters),
                 '`' => self.end_part_open(),
                 '$' if letters.peek() == Some(&'(') => self.end_part_open(),
-                ';' | '&' | '|' | '\n' | '\r' | '(' | ')' => self.end_part(),
+                '|' => {
+                    self.is_fed |= letters.next_if_eq(&'|').is_none();
+                    self.end_part();
+                }
+                ';' | '&' | '\n' | '\r' | '(' | ')' => self.end_part(),
                 ' ' | '\t' => self.end_word(),
                 '$' | '*' | '?' | '[' => {
                     self.push(letter);
@@ -245,7 +374,7 @@ impl Scan {
     }
 
     /// Reads on to the closing quote.
-    fn quoted(&mut self, letters: &mut std::iter::Peekable<std::str::Chars>, quote: char) {
+    fn quoted(&mut self, letters: &mut Letters, quote: char) {
         let word = self.word.get_or_insert_default();
         let mut inner = String::new();
         loop {
@@ -310,7 +439,14 @@ impl Scan {
     }
 
     /// What stands right before a redirection is a word of its own, or its descriptor.
-    fn redirection(&mut self) {
+    fn redirection(&mut self, first: char, letters: &mut Letters) {
+        let mut operator = String::from(first);
+        while let Some(next) = letters.next_if(|next| matches!(next, '<' | '>' | '&' | '|')) {
+            operator.push(next);
+        }
+        self.is_plain &= !operator.starts_with("<<");
+        // A here-document is in the text, line by line.
+        self.is_fed |= first == '<' && operator != "<<";
         match self.word.as_deref() {
             Some(word) if word.bytes().all(|byte| byte.is_ascii_digit()) => self.word = None,
             _ => self.end_word(),
@@ -416,9 +552,76 @@ mod tests {
             "cat <<EOF\nit's\nEOF\ngit push",
             "cat <<'EOF'\n\"\nEOF\ngit push",
             "echo 'open\ngit push",
+            "git -C . push",
+            "git --no-pager push",
+            "git -c a=b -C . --no-pager push -f",
+            "git -C $x push",
+            "sudo git -C . push",
+            "fakeroot git push",
+            "flock /tmp/l git push",
+            "script -c 'git push' a",
+            "systemd-run --user git push",
+            "cat <<EOF\nx\nEOF\ngit -C . push",
+            "sh <<EOF\ngit push\nEOF",
+            "python3 -c 'import os; os.system(\"git push\")'",
+            "python3 -c \"subprocess.run(['git', 'push'])\"",
+            "perl -e 'system qw(git push)'",
+            "awk 'BEGIN { system(\"git push\") }'",
+            "python3 <<EOF\nimport os\nos.system('git push')\nEOF",
         ];
         for command in cases {
             assert!(might_run(command, ["git", "push"]), "{command}");
+        }
+    }
+
+    /// A shell did what it read, and no rule looked there.
+    #[test]
+    fn what_is_fed_to_a_shell_might_run_anything() {
+        let cases = [
+            "bash <<< 'rm f'",
+            "echo rm f | sh",
+            "echo rm f |& bash -x",
+            "echo rm f | sudo -u me bash -",
+            "echo rm f | (cd a; sh)",
+            "{ sh; } < a",
+            "bash < a",
+            "bash -s x < a",
+            "bash -o pipefail < a",
+            "echo x | /bin/sh -s -- x",
+            "echo x | bash /dev/stdin",
+            "source /dev/stdin <<< 'rm f'",
+            ". <(echo rm f)",
+            "bash <(echo rm f)",
+            "bash $(echo -c rm)",
+            "echo rm f | xargs -d '\\n' sh -c",
+            "echo rm f | xargs -I{} sh -c {}",
+            "bash -c sh <<< 'rm f'",
+            "echo x | python3",
+            "echo x | python3.11 -",
+            "echo x | perl -w",
+            "node < a",
+            "echo rm f | at now",
+        ];
+        for command in cases {
+            assert!(suspects(command).is_boundless, "{command}");
+        }
+        let cases = [
+            "bash",
+            "bash x.sh < a",
+            "cat a | bash x.sh",
+            "cat a | sh -c 'wc -l'",
+            "bash --version | head",
+            "command -v bash || command -v sh",
+            "cat a | python3 -c 'print(1)'",
+            "cat a | python3 -m json.tool",
+            "cat a | perl -pe 's/a/b/'",
+            "cat a | awk '{print $1}' | sort",
+            "cat a | grep sh",
+            "python3 - <<'EOF'\nprint(1)\nEOF",
+            "ls || sh",
+        ];
+        for command in cases {
+            assert!(!suspects(command).is_boundless, "{command}");
         }
     }
 
@@ -443,6 +646,11 @@ mod tests {
             "A=1",
             "> push",
             "ls > git push",
+            "git -C . log push",
+            "git --no-pager log --oneline",
+            "grep -e git push",
+            "awk '{ print $1, $2 }' a",
+            "python3 -c 'print(\"push\")'",
         ];
         for command in cases {
             assert!(!might_run(command, ["git", "push"]), "{command}");
@@ -454,6 +662,9 @@ mod tests {
         assert!(suspects(&"x ".repeat(MOST_BYTES)).is_boundless);
         assert!(suspects(&"x;".repeat(MOST_COMMANDS + 1)).is_boundless);
         assert!(suspects(&format!("sudo {}", "x ".repeat(MOST_COMMANDS + 1))).is_boundless);
+        assert!(suspects(&format!("gcc {}", "-x ".repeat(MOST_COMMANDS + 1))).is_boundless);
+        let many = suspects(&format!("git {} push", "-x ".repeat(MOST_COMMANDS / 2)));
+        assert!(!many.is_boundless && many.commands.iter().all(|words| words.len() < MOST_COMMANDS));
         assert!(suspects(&format!("{} a", "eval 'b ".repeat(9))).commands.len() < MOST_COMMANDS);
     }
 }

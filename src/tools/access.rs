@@ -32,6 +32,16 @@ impl Access<'_> {
             Access::Nothing | Access::Run(_) | Access::Execute | Access::Fail => None,
         }
     }
+
+    /// The same done to another file, where it is done to one.
+    pub fn of_file<'a>(&'a self, file: &'a str) -> Access<'a> {
+        match self {
+            Access::Read(_) => Access::Read(file),
+            Access::Edit(_) => Access::Edit(file),
+            Access::Write(_) => Access::Write(file),
+            other => other.clone(),
+        }
+    }
 }
 
 /// Tools whose rules say the same kind of thing.

@@ -15,7 +15,7 @@ use super::rates::Fetched;
 use super::requests::program_request;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, bash, belongs_to_worker, command,
-    execute, in_private_folder, schema, slips,
+    execute, schema, slips,
 };
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
@@ -222,11 +222,9 @@ impl Toolbox {
     /// The arguments of a call, if the rules let it run.
     fn permitted(&mut self, call: &Call, input: Arguments) -> Result<Arguments, String> {
         let access = access::of(&call.name, &input);
-        let judged = match access.path().filter(|path| in_private_folder(path).is_some()) {
-            Some(path) => self.permissions.judge_private(&call.name, &access, &self.workspace.resolve(path)),
-            None => self.permissions.judge(&call.name, &access, &self.workspace.root),
+        let Err(denial) = self.permissions.judge(&call.name, &access, &self.workspace) else {
+            return Ok(input);
         };
-        let Err(denial) = judged else { return Ok(input) };
         let (tool, call_id, text) = (call.name.clone(), call.id.clone(), denial.for_model());
         self.denied.push(Denied { tool, call_id, input, denial });
         Err(text)

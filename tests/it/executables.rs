@@ -103,6 +103,26 @@ fn a_script_and_a_program_that_describes_itself_are_tools_like_any_other() {
     }
 }
 
+/// A rule that says something of a program's calls forbade none of them.
+#[test]
+fn a_program_of_which_some_calls_are_forbidden_is_taken_away() {
+    for api in BOTH {
+        let call = ("call_1", "probe", "{}");
+        let story = with_program(api, FUSSY, "#!/bin/sh\n: >ran\n");
+        let story = story.args(&["--disallowedTools", "probe(Rome)", "--tools", "Read"]);
+        let outcome = story.reply(asks(api, "", &[call])).reply(answer(api, "Done.")).run();
+        outcome.code(0).no_file("ran").equal(names(api, &outcome.body(1)), vec!["Read".to_owned()]);
+        outcome.stderr(
+            "cotter: --disallowedTools: nothing of a program's calls can be specified, so the rule \"probe(Rome)\" forbids all of them\n",
+        );
+        let story = with_program(api, FUSSY, "#!/bin/sh\n: >ran\n").args(&["--allowedTools", "probe(Rome)"]);
+        let outcome = story.reply(asks(api, "", &[call])).reply(answer(api, "Done.")).run();
+        outcome.code(0).no_file("ran").stderr(
+            "cotter: --allowedTools: nothing of a program's calls can be specified, so the rule \"probe(Rome)\" allows none of them\n",
+        );
+    }
+}
+
 #[test]
 fn descriptions_and_schemas_are_told_to_both_apis() {
     for api in BOTH {

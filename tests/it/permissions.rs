@@ -143,6 +143,116 @@ fn a_forbidden_command_is_found_behind_others() {
     }
 }
 
+/// A shell that was fed, an option in front of the second word or a wrapper got past the rule.
+#[test]
+fn a_forbidden_command_is_found_behind_options_and_in_what_a_shell_is_fed() {
+    let commands = [
+        "bash <<< 'touch b'",
+        "echo touch b | sh",
+        "git -C . init",
+        "git --bare init",
+        "fakeroot touch b",
+        "flock lock touch b",
+        "sh < script",
+        "python3 -c 'import os; os.system(\"touch b\")'",
+        "git -C . status 2>/dev/null; cat script | sh script2 2>/dev/null",
+    ];
+    let texts: Vec<String> = commands.iter().map(|it| json!({ "command": it }).to_string()).collect();
+    let ids: Vec<String> = (0..commands.len()).map(|number| format!("call_{number}")).collect();
+    let calls: Vec<Call> =
+        ids.iter().zip(&texts).map(|(id, text)| (id.as_str(), "Bash", text.as_str())).collect();
+    for api in BOTH {
+        let story = story(api, &["--disallowedTools", "Bash(touch:*),Bash(git init:*)"]);
+        let outcome = given(story.files(&[("script", "touch b\n")]), api, &calls);
+        outcome.code(0).no_file("b").no_file("lock").no_file(".git").no_file("HEAD");
+        let told = told(api, &outcome);
+        let denied: Vec<bool> =
+            told.iter().map(|(text, _)| text.contains("of --disallowedTools forbids it")).collect();
+        outcome.equal(denied, [vec![true; commands.len() - 1], vec![false]].concat());
+    }
+}
+
+/// One command of a line set the variables of another, each by a rule of its own.
+#[test]
+fn rules_about_two_commands_allow_neither_to_change_the_other() {
+    let place = new_folder("assigned", &["any"]);
+    let any = place.join("any");
+    let commands = [
+        format!("printf -v {{TMPDIR,{}}} && printf evil > $TMPDIR/rc", any.display()),
+        format!("printf -vTMPDIR {} ; printf evil > ${{TMPDIR}}/rc", any.display()),
+        "printf -v PATH ./bin; ls".to_owned(),
+        "printf {-v,PATH,./bin}; ls".to_owned(),
+        "nice 5 ls".to_owned(),
+        "printf -- -v > $TMPDIR/a; cat $TMPDIR/a".to_owned(),
+    ];
+    let texts: Vec<String> = commands.iter().map(|it| json!({ "command": it }).to_string()).collect();
+    let ids: Vec<String> = (0..commands.len()).map(|number| format!("call_{number}")).collect();
+    let calls: Vec<Call> =
+        ids.iter().zip(&texts).map(|(id, text)| (id.as_str(), "Bash", text.as_str())).collect();
+    for api in BOTH {
+        for sandbox in ["off", "workspace-write"] {
+            let rules = "Bash(printf:*),Bash(ls:*),Bash(cat:*)";
+            let story = story(api, &["--sandbox", sandbox, "--allowedTools", rules]);
+            let story =
+                story.executable("bin/ls", "#!/bin/sh\n: >ran\n").executable("5", "#!/bin/sh\n: >ran\n");
+            let outcome = given(story, api, &calls);
+            outcome.code(0).no_file("ran");
+            assert!(!any.join("rc").exists());
+            let told = told(api, &outcome);
+            let failed: Vec<bool> = told.iter().map(|(_, is_error)| *is_error).collect();
+            outcome.equal(failed, vec![true, true, true, true, true, false]);
+            let (changes, beside) = (
+                "a builtin that changes what the commands behind it mean",
+                "a change of folder beside a redirection",
+            );
+            for (number, what) in [(0, beside), (1, beside), (2, changes), (3, changes)] {
+                let why = format!(
+                    "no rule about commands matches a command line that has {what}; it needs --allowedTools \"Bash\""
+                );
+                outcome.equal(&told[number], &denied(&why));
+            }
+        }
+    }
+    fs::remove_dir_all(&place).unwrap();
+}
+
+/// What lay behind a link in the private folder was written without a rule.
+#[test]
+fn a_link_in_the_private_folder_leads_to_no_file_that_needs_a_rule() {
+    let calls = [
+        ("call_1", "Write", r#"{"file_path": "$TMPDIR/l/planted", "content": "x"}"#),
+        ("call_2", "Bash", r#"{"command": "ls > $TMPDIR/l/planted"}"#),
+        ("call_3", "Bash", r#"{"command": "ln -s \"$PWD\" $TMPDIR/m && ls > $TMPDIR/m/planted"}"#),
+        ("call_4", "Write", r#"{"file_path": "$TMPDIR/own", "content": "x"}"#),
+        ("call_5", "Bash", r#"{"command": "ls > $TMPDIR/list"}"#),
+    ];
+    for api in BOTH {
+        for sandbox in ["off", "workspace-write"] {
+            let story = story(api, &["--sandbox", sandbox, "--allowedTools", "Bash(ln:*),Bash(ls:*)"]);
+            let link = ("call_0", "Bash", r#"{"command": "ln -s \"$PWD\" $TMPDIR/l"}"#);
+            let story = story.reply(asks(api, "", &[link])).reply(asks(api, "", &calls));
+            let outcome = story.reply(answer(api, "Done.")).run();
+            outcome.code(0).no_file("planted");
+            let results = results(api, &outcome.body(3));
+            let told: Vec<(String, bool)> =
+                results.into_iter().skip(1).map(|(_, text, is_error)| (text, is_error)).collect();
+            let needs = |why: &str, rule: &str| denied(&format!("{why}; it needs --allowedTools \"{rule}\""));
+            let expected = vec![
+                needs("it writes a file", "Edit(/planted)"),
+                needs("its output goes to a file", "Edit(/planted)"),
+                needs(
+                    "no rule about commands matches a command line that has a command that can make links \
+                     ahead of a redirection",
+                    "Bash",
+                ),
+                ok("created $TMPDIR/own (1 bytes)"),
+            ];
+            outcome.equal(told[..4].to_vec(), expected);
+            outcome.equal(told[4].1, false);
+        }
+    }
+}
+
 #[test]
 fn a_forbidden_file_is_forbidden_by_all_its_names() {
     let place = new_folder("forbidden", &["secret"]);
@@ -316,6 +426,32 @@ fn all_may_run_where_permissions_are_skipped() {
             outcome.equal(told(api, &outcome), vec![ok("created a.txt (4 bytes)"), ok("hi")]);
         }
     }
+}
+
+/// The implied mode beat the typed one, and a run that was to plan wrote.
+#[test]
+fn a_mode_that_is_typed_beats_the_one_that_skipping_permissions_implies() {
+    let plan = ["--permission-mode", "plan"];
+    let skip = ["--dangerously-skip-permissions"];
+    let touch = ("call_b", "Bash", r#"{"command": "touch b"}"#);
+    let written = |config: &[&str], args: &[&str]| {
+        let story = story(Api::OpenAi, args).file("flags", config.join("\n"));
+        let story = if config.is_empty() { story } else { story.env("COTTER_CONFIG", "flags") };
+        let outcome = given(story, Api::OpenAi, &[WRITE, touch]);
+        outcome.code(0);
+        (outcome.folder.join("a.txt").exists(), outcome.folder.join("b").exists())
+    };
+    let (all, none) = ((true, true), (false, false));
+    assert_eq!(written(&[], &[plan, [skip[0], "--quiet"]].concat()), none);
+    assert_eq!(written(&[], &[&skip[..], &plan].concat()), none);
+    assert_eq!(written(&[], &[&skip[..], &plan, &["--sandbox", "off"]].concat()), none);
+    assert_eq!(written(&[], &[skip[0], "--permission-mode", "acceptEdits"]), (true, false));
+    assert_eq!(written(&[], &[skip[0], "--permission-mode", "default"]), none, "there is no sandbox");
+    // What is typed beats what is in the file of defaults, in both directions.
+    assert_eq!(written(&["--dangerously-skip-permissions"], &plan), none);
+    assert_eq!(written(&["--permission-mode=plan"], &skip), all);
+    assert_eq!(written(&["--permission-mode=plan"], &["--permission-mode", "default"]), all);
+    assert_eq!(written(&["--permission-mode=plan", "--dangerously-skip-permissions"], &[]), none);
 }
 
 /// As scripts written for `claude` have them.

@@ -93,6 +93,23 @@ fn a_command_is_contained_as_the_flags_say() {
     assert_eq!(ended(&stage, &["-C", "../tmp", "pwd"]).1, format!("{}\n", folder.replace("/home", "/tmp")));
 }
 
+/// A flag for runs in the file of defaults took the containment away, or made it read-only, and nothing said so.
+#[test]
+fn the_file_of_defaults_decides_on_the_permissions_of_runs_alone() {
+    let stage = Stage::new("defaults of runs");
+    for (name, flags) in [("skip", "--dangerously-skip-permissions\n"), ("plan", "--permission-mode=plan\n")]
+    {
+        let defaults = stage.write(name, flags);
+        let script = "echo x >a && echo written; echo x >../home/a || echo contained";
+        let mut command = stage.command(&["sandbox", "--", "sh", "-c", script]);
+        let ran = run_to_end(command.env("COTTER_CONFIG", &defaults));
+        ran.code(0).stdout("written\ncontained\n");
+        let mut command =
+            stage.command(&["sandbox", "--sandbox", "off", "--", "sh", "-c", "echo x >../home/b"]);
+        run_to_end(command.env("COTTER_CONFIG", &defaults)).code(0).stdout("");
+    }
+}
+
 /// A home that is a link is known again, and so is a folder that is named by one.
 #[test]
 fn folders_are_told_by_their_real_paths() {
