@@ -601,10 +601,16 @@ fn form(head: &[u8]) -> Form {
         ),
         [b'<', ..] => {
             let page = errors::without_tags(&String::from_utf8_lossy(start));
-            Form::Foreign(format!("it is a page for people: {page}"))
+            Form::Foreign(match page.is_empty() {
+                true => "it is a page for people that holds no text".to_owned(),
+                false => format!("it is a page for people: {page}"),
+            })
         }
         _ if looks_like_events(start) => Form::Events,
-        _ => Form::Foreign(provider::excerpt(&String::from_utf8_lossy(start))),
+        _ => match provider::excerpt(&String::from_utf8_lossy(start)) {
+            text if text.is_empty() => Form::Foreign("it is no text".to_owned()),
+            text => Form::Foreign(text),
+        },
     }
 }
 

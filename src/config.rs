@@ -3,7 +3,6 @@
 //! Nothing here comes from the working folder: an untrusted checkout can set no flag, key or URL.
 
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,6 +12,7 @@ use crate::error::Error;
 use crate::http::net::NetworkSettings;
 use crate::http::proxy::{ProxySettings, is_loopback};
 use crate::http::recording::Replay;
+use crate::named_file;
 use crate::provider::{Host, Learnt, Settings};
 use crate::sandbox::Setup;
 use crate::sandbox::permissions::Permissions;
@@ -37,7 +37,8 @@ pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};
 pub fn defaults(environment: &Environment) -> Result<Option<Args>, Error> {
     let Some(path) = environment.raw("COTTER_CONFIG") else { return Ok(None) };
     let path = Path::new(path);
-    let text = fs::read(path).map_err(|error| {
+    const MOST_BYTES: usize = 1 << 20;
+    let text = named_file::read(path, MOST_BYTES).map_err(|error| {
         Error::Usage(format!("cannot read COTTER_CONFIG \"{}\": {error}", path.display()))
     })?;
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);

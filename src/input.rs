@@ -4,7 +4,7 @@
 //! is still reading (a file with its offset moved on, a terminal) is left alone unless `-` asks for it.
 
 use std::fs::File;
-use std::io::{Read, Seek};
+use std::io::{ErrorKind, Read, Seek};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +14,7 @@ use rustix::fs::FileType;
 
 use crate::args::Args;
 use crate::error::Error;
+use crate::named_file;
 use crate::output::Output;
 
 const NO_PROMPT: &str =
@@ -127,14 +128,11 @@ fn read_stdin(output: &mut Output) -> Result<Vec<u8>, Error> {
 /// `Usage` names the file, and the offset of the first byte that is no text.
 pub fn read_text_file(path: &Path) -> Result<String, Error> {
     let shown = format!("\"{}\"", path.display());
-    let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(MOST_PROMPT_BYTES as u64 + 1).read_to_end(&mut bytes))
-        .map_err(|error| Error::Usage(format!("cannot read {shown}: {error}")))?;
-    if bytes.len() > MOST_PROMPT_BYTES {
-        return Err(too_long(&shown));
+    match named_file::read(path, MOST_PROMPT_BYTES) {
+        Ok(bytes) => decode(bytes, &shown),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(too_long(&shown)),
+        Err(error) => Err(Error::Usage(format!("cannot read {shown}: {error}"))),
     }
-    decode(bytes, &shown)
 }
 
 /// More than any model takes; what is longer is no prompt but a mistake, such as `-f /dev/zero`.

@@ -10,6 +10,7 @@ mod error;
 mod http;
 mod image_limits;
 mod input;
+mod named_file;
 mod output;
 mod provider;
 mod sandbox;

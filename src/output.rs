@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Access, access};
 use serde_json::{Value, json};
 
 use crate::args::{Args, OutputFormat};
@@ -97,11 +98,12 @@ impl Output {
             if file.is_dir() || file.as_os_str().as_bytes().ends_with(b"/") {
                 return refuse("it is a folder");
             }
-            match fs::metadata(file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return refuse(&error.to_string()),
-                _ => {}
+            let target = real_target(file);
+            // An answer that has nowhere to go is found out before it is paid for.
+            if let Err(error) = may_be_written(file, target.as_deref()) {
+                return refuse(&error.to_string());
             }
-            self.file = Some(AnswerFile { path: file.clone(), target: real_target(file) });
+            self.file = Some(AnswerFile { path: file.clone(), target });
         }
         Ok(())
     }
@@ -394,6 +396,24 @@ struct AnswerFile {
     target: Option<PathBuf>,
 }
 
+/// Whether the answer can go there, as far as that can be told without touching anything.
+fn may_be_written(path: &Path, target: Option<&Path>) -> io::Result<()> {
+    match fs::metadata(path) {
+        Ok(_) => Ok(access(path, Access::WRITE_OK)?),
+        // Nobody can make a file among these.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_descriptor(path) => {
+            let folder = folder_of(target.unwrap_or(path));
+            Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether a path leads to what is open already, or to the like.
+fn is_descriptor(path: &Path) -> bool {
+    ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|place| path.starts_with(place))
+}
+
 /// Where a file lies that may not be there yet. None if that cannot be told.
 fn real_target(path: &Path) -> Option<PathBuf> {
     let followed = crate::tools::write::follow_links(path).ok()?;
@@ -404,8 +424,7 @@ fn real_target(path: &Path) -> Option<PathBuf> {
 fn write_file(file: &AnswerFile, bytes: &[u8]) -> Result<(), Error> {
     let path = &file.path;
     let failed = |error: io::Error| Error::Internal(format!("cannot write \"{}\": {error}", path.display()));
-    let is_descriptor =
-        ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|place| path.starts_with(place));
+    let is_descriptor = is_descriptor(path);
     if !is_descriptor && real_target(path) != file.target {
         return Err(failed(io::Error::other("it has come to lead elsewhere during the run")));
     }

@@ -213,7 +213,13 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "allow-net" => args.allow_net = true,
         "add-dir" => args.add_dirs.push(path()),
         "pass-env" => args.pass_env.push(filled(flag, &value)?),
-        "output" => args.output = if value == "-" { None } else { Some(path()) },
+        "output" => {
+            let name = path();
+            if name.as_os_str().is_empty() {
+                return Err(Error::Usage("--output needs a value that is not empty".to_owned()));
+            }
+            args.output = if value == "-" { None } else { Some(name) };
+        }
         "output-format" => {
             let name = one_of(flag, &value, &["text", "json", "stream-json"])?;
             args.output_format = OutputFormat::named(&name).expect("it is one of these");
@@ -326,7 +332,9 @@ fn unknown(name: &str) -> Error {
     if let Some((_, way)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
         return Error::Usage(format!("--{name} is not supported: {way}"));
     }
-    let nearest = FLAGS.iter().map(|flag| (distance(name, flag.long), flag.long)).min();
+    // A text of any length may follow the dashes.
+    let near = FLAGS.iter().filter(|flag| flag.long.len().abs_diff(name.len()) <= flag.long.len());
+    let nearest = near.map(|flag| (distance(name, flag.long), flag.long)).min();
     match nearest {
         Some((distance, long)) if distance <= 1 + long.len() / 4 => {
             Error::Usage(format!("there is no flag --{name}: did you mean --{long}?"))

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::File;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
+use crate::named_file;
 
 /// The variables that configure cotter, as README and the manual list them.
 pub const VARIABLES: &[(&str, &str)] = &[
@@ -123,12 +122,12 @@ impl Environment {
 
 /// The key in a file.
 pub fn key_file(path: &Path) -> Result<Secret, Error> {
-    const MOST_BYTES: u64 = 64 * 1024;
-    let mut text = String::new();
-    File::open(path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text)).map_err(|error| {
+    const MOST_BYTES: usize = 64 * 1024;
+    let bytes = named_file::read(path, MOST_BYTES).map_err(|error| {
         Error::Credentials(format!("cannot read the key file \"{}\": {error}", path.display()))
     })?;
-    secret(&text, &format!("the key file \"{}\"", path.display()))
+    // What is no text is no key either.
+    secret(&String::from_utf8_lossy(&bytes), &format!("the key file \"{}\"", path.display()))
 }
 
 fn secret(text: &str, place: &str) -> Result<Secret, Error> {

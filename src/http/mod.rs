@@ -338,7 +338,7 @@ pub fn error_of_api(error: &ApiError, url: &str) -> Error {
         text = format!("{text}: {remedy}");
     }
     match (error.verdict(), error.status) {
-        (Verdict::Redirected, _) => Error::Malformed(text),
+        (Verdict::Redirected | Verdict::Unknown, _) => Error::Malformed(text),
         (_, 404) => {
             Error::Refused(format!("the API refused the request ({text}): {} was asked", net::shown(url)))
         }

@@ -5,7 +5,6 @@
 
 use std::error;
 use std::fmt;
-use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use ureq::{Agent, BodyReader, Proxy, ProxyProtocol, SendBody, Timeout};
 
 use super::proxy::{Choice, ProxySettings};
 use super::transport::{Names, Stage, TcpConnector, Watch, bare_host, default_port, describe, is_socks};
+use crate::named_file;
 
 /// The longest head of a response that is accepted.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -532,7 +532,10 @@ fn load_roots(path: &Path) -> Result<RootCerts, Failure> {
         let path = path.display();
         Failure::Setup(format!("the CA bundle \"{path}\" named by --cacert or SSL_CERT_FILE {why}"))
     };
-    let text = fs::read(path).map_err(|error| refused(&format!("cannot be read: {}", describe(&error))))?;
+    // The largest collections of authorities take less than one megabyte.
+    const MOST_BYTES: usize = 16 << 20;
+    let text = named_file::read(path, MOST_BYTES)
+        .map_err(|error| refused(&format!("cannot be read: {}", describe(&error))))?;
     let mut certificates: Vec<Certificate<'static>> = Vec::new();
     for item in parse_pem(&text) {
         match item {

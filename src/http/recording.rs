@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::net::shown;
 use crate::config::{HIDDEN, Secret, hide};
 use crate::error::Error;
+use crate::named_file;
 use crate::provider::Api;
 
 /// The response headers that a later reading needs.
@@ -317,14 +318,16 @@ impl Replay {
 fn read_request(path: &Path) -> Result<Value, Error> {
     let unusable =
         |why: String| Error::Usage(format!("the recording \"{}\" cannot be used: {why}", path.display()));
-    let text = fs::read(path).map_err(|error| unusable(error.to_string()))?;
+    // A request is held in memory too when it is made; none that was recorded is longer.
+    const MOST_BYTES: usize = 512 << 20;
+    let text = named_file::read_regular(path, MOST_BYTES).map_err(|error| unusable(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| unusable(error.to_string()))
 }
 
 fn read_response(path: &Path) -> Result<Recorded, Error> {
     let unusable =
         |why: String| Error::Usage(format!("the recording \"{}\" cannot be used: {why}", path.display()));
-    let file = File::open(path).map_err(|error| unusable(error.to_string()))?;
+    let file = named_file::open_regular(path).map_err(|error| unusable(error.to_string()))?;
     let mut body = BufReader::new(file);
     // A head is short; a file that is no recording may be one endless line.
     let mut line = || -> Result<String, Error> {
@@ -337,7 +340,7 @@ fn read_response(path: &Path) -> Result<Recorded, Error> {
     };
     let first = line()?;
     let status = first.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
-    let Some(status) = status.filter(|status| (100..600).contains(status)) else {
+    let Some(status) = status.filter(|status| (100..1000).contains(status)) else {
         return Err(unusable("it does not begin with a status line such as HTTP/1.1 200".to_owned()));
     };
     let mut headers = Vec::new();

@@ -37,6 +37,8 @@ pub enum Verdict {
     Overflow,
     /// Not what the API speaks: a redirect.
     Redirected,
+    /// Not what the API speaks: a status that HTTP does not have.
+    Unknown,
     /// Refused for good.
     Refused,
 }
@@ -124,6 +126,7 @@ impl ApiError {
     pub fn verdict(&self) -> Verdict {
         let by_status = match self.status {
             300..=399 => return Verdict::Redirected,
+            600.. => return Verdict::Unknown,
             401 | 403 => Verdict::Credentials,
             _ if self.is_overflow() => Verdict::Overflow,
             400 if self.mentions(&["tool_use_failed"]) => Verdict::Botched,
@@ -289,6 +292,9 @@ impl ApiError {
                 }
                 Verdict::Exhausted => "waiting does not help here: check the account's plan and limits",
                 Verdict::Redirected => "check the scheme and path of the base URL",
+                Verdict::Unknown => {
+                    "HTTP has no such status; check the base URL, and what lies on the way there"
+                }
                 _ if self.status == 404 => "check --model and the base URL",
                 _ if self.status == 402 => "the account has no credit left",
                 _ => "",
@@ -441,6 +447,9 @@ mod tests {
             (429, "{}", Verdict::Wait),
             (529, "{}", Verdict::Wait),
             (308, "", Verdict::Redirected),
+            (599, "", Verdict::Wait),
+            (600, "", Verdict::Unknown),
+            (999, r#"{"error":{"message":"prompt is too long"}}"#, Verdict::Unknown),
             (429, r#"{"error":{"code":"insufficient_quota","message":"m"}}"#, Verdict::Exhausted),
             (400, r#"{"error":{"message":"prompt is too long: 3 tokens > 2 maximum"}}"#, Verdict::Overflow),
             (500, r#"{"error":"no user query found in messages"}"#, Verdict::Overflow),

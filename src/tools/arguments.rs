@@ -6,7 +6,7 @@
 
 use serde_json::Value;
 
-use crate::tools::{Arguments, Spec, nearest, schema};
+use crate::tools::{Arguments, Spec, nearest, quotes, schema};
 
 /// How much of a schema an error states: the model has all of it in its list of tools.
 const MOST_SCHEMA_BYTES: usize = 4000;
@@ -30,11 +30,11 @@ pub fn read<'a>(
     let names = names(spec);
     let mut given = Given { spec, values: Vec::new() };
     for (typed, value) in arguments.iter().filter(|(_, value)| !value.is_null()) {
-        let meant =
-            names.iter().find(|name| folded(name) == folded(typed)).map(String::as_str).or_else(|| {
-                let pair = synonyms.iter().find(|(other, _)| folded(other) == folded(typed));
-                pair.map(|(_, name)| *name)
-            });
+        let plain = folded(typed);
+        let meant = names.iter().find(|name| folded(name) == plain).map(String::as_str).or_else(|| {
+            let pair = synonyms.iter().find(|(other, _)| folded(other) == plain);
+            pair.map(|(_, name)| *name)
+        });
         match meant {
             None if *value == Value::Bool(false) => {}
             None => return Err(given.complaint(&unknown(typed, &names))),
@@ -148,6 +148,7 @@ pub fn shown(value: &Value) -> String {
 /// The problem with a name that is none of `names`.
 fn unknown(typed: &str, names: &[String]) -> String {
     let near = nearest::names(typed, names.iter().map(String::as_str));
+    let typed = quotes::shortened(typed);
     match near.first() {
         Some(near) => format!("has no argument \"{typed}\" (did you mean \"{near}\"?)"),
         None => format!("has no argument \"{typed}\""),
@@ -165,7 +166,10 @@ pub fn names(spec: &Spec) -> Vec<String> {
 
 /// A name without what models vary: case, underscores, hyphens.
 pub fn folded(name: &str) -> String {
-    name.chars().filter(|it| !matches!(it, '_' | '-')).flat_map(char::to_lowercase).collect()
+    // More letters than any name has. A name is compared with many, and one of a megabyte took seconds.
+    const MOST_LETTERS: usize = 1000;
+    let letters = name.chars().filter(|it| !matches!(it, '_' | '-')).flat_map(char::to_lowercase);
+    letters.take(MOST_LETTERS).collect()
 }
 
 /// The integer that a float stands for, if it stands for one exactly.

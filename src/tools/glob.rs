@@ -12,7 +12,7 @@ use ignore::overrides::Override;
 use ignore::types::Types;
 
 use crate::tools::walk::{self, Form, LeftOut, Options, Start, Walk};
-use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, in_private_folder, slips};
+use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, in_private_folder, quotes, slips};
 
 /// What the model is told of `Glob`.
 pub const SPEC: Spec = Spec {
@@ -171,6 +171,7 @@ impl Newest {
     /// What is said where no file fits.
     fn nothing(&self, pattern: &str, workspace: &Workspace) -> String {
         let name = |path: &Path| walk::line(path, workspace);
+        let pattern = quotes::shortened(pattern);
         match &self.other {
             Some((path, Form::Folder)) if !pattern.ends_with("**") => format!(
                 "no files match {pattern}, only folders such as {}: {pattern}/** lists the files in them",

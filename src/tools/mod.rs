@@ -31,6 +31,7 @@ pub mod opening;
 pub mod pieces;
 pub mod places;
 pub mod program;
+pub mod quotes;
 pub mod rates;
 pub mod read;
 pub mod replacement;
@@ -125,12 +126,26 @@ pub struct Workspace {
 
 /// How the private folder is written.
 const PRIVATE: &str = "$TMPDIR";
+/// How it may be written too.
+const PRIVATE_IN_BRACES: &str = "${TMPDIR}";
 
 /// What follows `$TMPDIR` in a path that leads into the private folder, and not out of it again.
 pub fn in_private_folder(path: &str) -> Option<&str> {
-    let rest = path.strip_prefix(PRIVATE)?;
-    let is_whole = rest.is_empty() || rest.starts_with('/');
-    (is_whole && !rest.split('/').any(|part| part == "..")).then(|| rest.trim_start_matches('/'))
+    behind_private(path).filter(|rest| !climbs(rest)).map(|rest| rest.trim_start_matches('/'))
+}
+
+/// Whether a path begins in the private folder and may leave it again.
+pub fn leaves_private_folder(path: &str) -> bool {
+    behind_private(path).is_some_and(climbs)
+}
+
+fn behind_private(path: &str) -> Option<&str> {
+    let rest = path.strip_prefix(PRIVATE).or_else(|| path.strip_prefix(PRIVATE_IN_BRACES))?;
+    (rest.is_empty() || rest.starts_with('/')).then_some(rest)
+}
+
+fn climbs(path: &str) -> bool {
+    path.split('/').any(|part| part == "..")
 }
 
 impl Workspace {
@@ -161,14 +176,17 @@ impl Workspace {
     /// How a path is written in a result: relative to the workspace where it lies inside it, so that
     /// equal work gives equal bytes in any folder.
     pub fn display(&self, path: &Path) -> String {
-        if let Ok(inside) = path.strip_prefix(&self.root) {
-            return if inside.as_os_str().is_empty() { ".".to_owned() } else { inside.display().to_string() };
-        }
+        // The private folder first: it may lie in the workspace, and its own name is another one in every run.
         let private = self.private.as_ref().and_then(|private| path.strip_prefix(private).ok());
-        match private {
-            Some(inside) if inside.as_os_str().is_empty() => PRIVATE.to_owned(),
-            Some(inside) => Path::new(PRIVATE).join(inside).display().to_string(),
-            None => path.display().to_string(),
+        let (place, inside) = match (private, path.strip_prefix(&self.root)) {
+            (Some(inside), _) => (PRIVATE, inside),
+            (None, Ok(inside)) if inside.as_os_str().is_empty() => (".", inside),
+            (None, Ok(inside)) => ("", inside),
+            (None, Err(_)) => ("", path),
+        };
+        match inside.as_os_str().is_empty() {
+            true => place.to_owned(),
+            false => Path::new(place).join(inside).display().to_string(),
         }
     }
 }
@@ -247,6 +265,9 @@ mod tests {
             ("$TMPDIR/a", "/tmp/cotter-0000007-0/a", "$TMPDIR/a"),
             ("$TMPDIR//a/b", "/tmp/cotter-0000007-0/a/b", "$TMPDIR/a/b"),
             ("$TMPDIR", "/tmp/cotter-0000007-0/", "$TMPDIR"),
+            ("${TMPDIR}", "/tmp/cotter-0000007-0/", "$TMPDIR"),
+            ("${TMPDIR}/a", "/tmp/cotter-0000007-0/a", "$TMPDIR/a"),
+            ("${TMPDIR}S/a", "/w/${TMPDIR}S/a", "${TMPDIR}S/a"),
             ("$TMPDIR/../a", "/w/$TMPDIR/../a", "$TMPDIR/../a"),
             ("$TMPDIRS/a", "/w/$TMPDIRS/a", "$TMPDIRS/a"),
             ("a/$TMPDIR/b", "/w/a/$TMPDIR/b", "a/$TMPDIR/b"),
@@ -255,6 +276,28 @@ mod tests {
         ] {
             assert_eq!(workspace.resolve(typed), Path::new(path), "{typed}");
             assert_eq!(workspace.display(&workspace.resolve(typed)), shown, "{typed}");
+        }
+    }
+
+    #[test]
+    fn the_private_folder_keeps_its_name_where_it_lies_in_the_workspace() {
+        for (root, shown) in [("/", "tmp/a"), ("/tmp", "a")] {
+            let private = Some("/tmp/cotter-0000007-0".into());
+            let workspace = Workspace { root: root.into(), private };
+            assert_eq!(workspace.display(Path::new("/tmp/cotter-0000007-0/f")), "$TMPDIR/f");
+            assert_eq!(workspace.display(Path::new("/tmp/cotter-0000007-0")), "$TMPDIR");
+            assert_eq!(workspace.display(Path::new("/tmp/a")), shown);
+            assert_eq!(workspace.display(Path::new(root)), ".");
+        }
+    }
+
+    #[test]
+    fn a_path_that_climbs_leaves_the_private_folder() {
+        for path in ["$TMPDIR/..", "$TMPDIR/../a", "${TMPDIR}/a/../../b"] {
+            assert!(leaves_private_folder(path), "{path}");
+        }
+        for path in ["$TMPDIR", "${TMPDIR}/a", "$TMPDIR/a..b", "$TMPDIR../a", "a/$TMPDIR/..", ".."] {
+            assert!(!leaves_private_folder(path), "{path}");
         }
     }
 

@@ -5,6 +5,10 @@
 
 use std::fmt::Write;
 
+/// No name is longer, neither of a file nor of anything else: what is longer is near to none, and comparing it
+/// would take seconds.
+const MOST_NAME_BYTES: usize = 255;
+
 /// Up to three of `names` that are spelt nearly like `wanted`, nearest first.
 pub fn names<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut nearest = Nearest::to(wanted);
@@ -33,6 +37,9 @@ impl Nearest {
 
     /// Looks at a name.
     pub fn add(&mut self, name: &str) {
+        if self.wanted.len() > MOST_NAME_BYTES {
+            return;
+        }
         let (wanted, lower) = (&self.wanted, name.to_lowercase());
         let holds =
             wanted.len() > 2 && lower.len() > 2 && (lower.contains(wanted) || wanted.contains(&lower));
@@ -275,6 +282,9 @@ mod tests {
         assert_eq!(names("readme", there), ["README.md"]);
         assert_eq!(names("zebra.txt", there), [""; 0]);
         assert_eq!(names("", ["a", "abc"]), ["a"]);
+        let (long, longest) = ("a".repeat(254), "a".repeat(255));
+        assert_eq!(names(&longest, [long.as_str()]), [long.as_str()]);
+        assert_eq!(names(&"a".repeat(256), [longest.as_str()]), [""; 0]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::rates::Fetched;
 use super::requests::program_request;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, bash, belongs_to_worker, command,
-    execute, schema, slips,
+    execute, leaves_private_folder, quotes, schema, slips,
 };
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
@@ -162,6 +162,21 @@ impl Toolbox {
             Ok(arguments) => arguments,
             Err(refusal) => return Ok(Outcome::error(refusal)),
         };
+        let mut outcome = self.execute(call, arguments, fetch)?;
+        // What a command printed is bounded already, and is more than an error.
+        if outcome.is_error && call.name != "Bash" && !self.has_executable(&call.name) {
+            outcome.text = quotes::bounded(outcome.text, call);
+        }
+        Ok(outcome)
+    }
+
+    /// Runs a call that may run, with these arguments.
+    fn execute(
+        &mut self,
+        call: &Call,
+        arguments: Arguments,
+        fetch: &mut dyn FnMut(&str) -> Fetched,
+    ) -> Result<Outcome, Error> {
         if let Some(executable) = self.executables.iter().find(|one| one.spec.name == call.name) {
             let limit = executable.timeout + GRACE;
             let request = program_request(&executable.file, executable.timeout, &Value::Object(arguments));
@@ -197,6 +212,10 @@ impl Toolbox {
     ///
     /// Why it may not, as the model reads it.
     pub fn check(&mut self, call: &Call) -> Result<Arguments, String> {
+        self.checked(call).map_err(|refusal| quotes::bounded(refusal, call))
+    }
+
+    fn checked(&mut self, call: &Call) -> Result<Arguments, String> {
         if let Some(refusal) = &call.refusal {
             return Err(refusal.clone());
         }
@@ -222,6 +241,9 @@ impl Toolbox {
     /// The arguments of a call, if the rules let it run.
     fn permitted(&mut self, call: &Call, input: Arguments) -> Result<Arguments, String> {
         let access = access::of(&call.name, &input);
+        if let Some(path) = access.path().filter(|path| leaves_private_folder(path)) {
+            return Err(format!("{path} leads out of $TMPDIR: give the path that is meant itself"));
+        }
         let Err(denial) = self.permissions.judge(&call.name, &access, &self.workspace) else {
             return Ok(input);
         };
@@ -293,7 +315,8 @@ impl Toolbox {
 
     /// Adds to a failure what containment may have to do with it.
     fn add_hint(&self, name: &str, arguments: &Arguments, outcome: &mut Outcome) {
-        if !outcome.is_error {
+        // Where there is no worker, it could not be started, and nothing was there to be contained.
+        if !outcome.is_error || self.worker.is_none() {
             return;
         }
         let policy = &self.setup.policy;
@@ -348,11 +371,11 @@ impl Toolbox {
     /// The text with the workspace's absolute path made relative and the private folder shown as
     /// `$TMPDIR`: equal work gives equal bytes wherever it is done.
     fn without_places(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        if let Some(worker) = &self.worker {
-            text = replace_folder(&text, worker.temp_folder(), "$TMPDIR");
-        }
-        replace_folder(&text, &self.workspace.root, ".")
+        let text = match &self.workspace.private {
+            Some(private) => &*replace_folder(text, private, "$TMPDIR"),
+            None => text,
+        };
+        replace_folder(text, &self.workspace.root, ".")
     }
 }
 

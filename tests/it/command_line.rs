@@ -232,6 +232,9 @@ fn a_file_of_defaults_that_cannot_be_used_is_a_usage_error() {
         .code(2)
         .stdout("")
         .stderr("cotter: cannot read COTTER_CONFIG \".\": Is a directory (os error 21)\n");
+    ask("/dev/zero").code(2).stdout("").stderr(
+        "cotter: cannot read COTTER_CONFIG \"/dev/zero\": it is longer than 1048576 bytes, which no such file is\n",
+    );
     stage.write("typo", "--modle=m\n");
     for (line, why) in [
         ("--modle=m", "there is no flag --modle: did you mean --model?"),

@@ -155,6 +155,22 @@ fn cases() -> Vec<Case> {
         )
         .replies([Reply::new(200, "text/html", "<html><h1>Sign in</h1></html>")]),
         Case::new(
+            "an empty page",
+            7,
+            "malformed",
+            "the API's reply cannot be read: it is a page for people that holds no text",
+        )
+        .replies([Reply::new(200, "text/html", "<html><script>go()</script></html>")]),
+        Case::new("no text", 7, "malformed", "the API's reply cannot be read: it is no text")
+            .replies([Reply::new(200, "text/plain", "\u{1}\u{2}")]),
+        Case::new(
+            "no status",
+            7,
+            "malformed",
+            "HTTP 999: denied: HTTP has no such status; check the base URL, and what lies on the way there",
+        )
+        .replies([Reply::new(999, "application/json", r#"{"error":{"message":"denied"}}"#)]),
+        Case::new(
             "moved",
             7,
             "malformed",
@@ -357,6 +373,7 @@ fn a_command_line_that_cannot_be_understood_names_what_is_wrong() {
         (&["--max-turns", "0"], "--max-turns is a whole number from 1, not \"0\""),
         (&["--output-format", "xml"], "--output-format is one of text, json, stream-json, not \"xml\""),
         (&["--model"], "--model needs a value: NAME"),
+        (&["-o", ""], "--output needs a value that is not empty"),
         (&["--model", ""], "--model needs a value that is not empty"),
         (
             &["--base-url", "ftp://h", "-p", "Hi."],

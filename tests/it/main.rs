@@ -17,6 +17,7 @@ mod exit_codes;
 mod files;
 mod images;
 mod keys;
+mod long_arguments;
 mod permissions;
 mod processes;
 mod proxies;

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 
 use crate::server::{Ending, Reply, Server};
@@ -69,6 +70,31 @@ fn copy_recording(from: &Stage, to: &Stage) {
 fn replay(stage: &Stage, args: &[&str]) -> Ran {
     let mut command = stage.command(&["--replay", "recording", "-p", "When?"]);
     run(command.args(args).env_remove("HOME"))
+}
+
+#[test]
+fn a_recording_of_fifos_and_devices_is_refused_at_once() {
+    let stage = stage("special");
+    fs::create_dir(stage.path("recording")).unwrap();
+    let response = stage.path("recording/01.response.http");
+    let request = stage.path("recording/01.request.json");
+    let refused = |name: &str| {
+        let why = "cannot be used: it is not a regular file";
+        replay(&stage, &[])
+            .code(2)
+            .stdout("")
+            .stderr(format!("cotter: the recording \"recording/{name}\" {why}\n"));
+    };
+    let fifo = |path: &Path| mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    fifo(&response);
+    refused("01.response.http");
+    fs::remove_file(&response).unwrap();
+    stage.write("recording/01.response.http", "HTTP/1.1 200\n\n");
+    fifo(&request);
+    refused("01.request.json");
+    fs::remove_file(&request).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &request).unwrap();
+    refused("01.request.json");
 }
 
 #[test]

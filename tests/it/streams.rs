@@ -4,6 +4,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 use std::sync::mpsc;
@@ -415,14 +416,43 @@ fn an_output_file_in_json_holds_the_result_of_a_failure_too() {
 fn an_output_file_that_cannot_be_is_refused_before_anything_is_asked() {
     let stage = Stage::new("no folder");
     fs::create_dir(stage.path("folder")).unwrap();
+    std::os::unix::fs::symlink("missing/answer.txt", stage.path("dangling")).unwrap();
     for (place, why) in [
         ("missing/answer.txt", "there is no folder \"missing\""),
         ("folder", "it is a folder"),
+        ("/proc/answer.txt", "No such file or directory (os error 2)"),
+        ("dangling", "No such file or directory (os error 2)"),
         ("/", "it is a folder"),
     ] {
         let expected = format!("cotter: -o \"{place}\": {why}\n");
         assert_eq!(refused(&stage, &["-o", place, "-p", "Hi."], None), expected);
     }
+}
+
+#[test]
+fn an_output_file_that_may_not_be_written_is_refused_before_anything_is_asked() {
+    if rustix::process::geteuid().is_root() {
+        println!(
+            "SKIPPED an_output_file_that_may_not_be_written_is_refused_before_anything_is_asked: \
+             root may write everywhere"
+        );
+        return;
+    }
+    let stage = Stage::new("closed");
+    fs::create_dir(stage.path("folder")).unwrap();
+    stage.write("folder/old.txt", "old\n");
+    fs::set_permissions(stage.path("folder"), fs::Permissions::from_mode(0o500)).unwrap();
+    let refusal = |place: &str| format!("cotter: -o \"{place}\": Permission denied (os error 13)\n");
+    let refused = |place: &str| refused(&stage, &["-o", place, "-p", "Hi."], None);
+    assert_eq!(refused("folder/new.txt"), refusal("folder/new.txt"));
+    // A file that is there is rewritten in its place.
+    let server = Server::start(vec![says(&["New."])]);
+    run(&mut stage.ask(server.port(), &["-o", "folder/old.txt", "-p", "Hi."])).code(0).stdout("").stderr("");
+    requests(server);
+    assert_eq!(stage.read("folder/old.txt"), "New.\n");
+    fs::set_permissions(stage.path("folder/old.txt"), fs::Permissions::from_mode(0o400)).unwrap();
+    assert_eq!(refused("folder/old.txt"), refusal("folder/old.txt"));
+    fs::set_permissions(stage.path("folder"), fs::Permissions::from_mode(0o700)).unwrap();
 }
 
 #[test]

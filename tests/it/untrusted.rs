@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::check::Api;
 use crate::containment::{has_git, new_repository};
@@ -273,6 +273,69 @@ fn a_temporary_folder_in_the_checkout_is_the_users_choice() {
     let outcome = calling("temporary", &call).places("work", "home", "work/tmp").run();
     outcome.code(0).stderr("").equal(told(&outcome), vec![("x\n1".to_owned(), false)]);
     assert_eq!(fs::read_dir(outcome.folder.join("tmp")).unwrap().count(), 0);
+}
+
+/// Its name is another one in every run.
+#[test]
+fn a_temporary_folder_in_the_checkout_is_told_by_its_variable() {
+    let tool = |name: &str, input: Value| json!({"name": name, "input": input});
+    let calls = [
+        tool("Write", json!({"file_path": "$TMPDIR/f", "content": "x\n"})),
+        tool("Glob", json!({"pattern": "*", "path": "$TMPDIR"})),
+        tool("Glob", json!({"pattern": "**/f"})),
+        tool("Grep", json!({"pattern": "x", "path": "tmp", "output_mode": "content"})),
+        tool("Read", json!({"file_path": "${TMPDIR}/g"})),
+    ];
+    let outcome = calling("told", &calls).places("work", "home", "work/tmp").run();
+    outcome.code(0).stderr("").equal(
+        told(&outcome),
+        vec![
+            ("created $TMPDIR/f (2 bytes)".to_owned(), false),
+            ("$TMPDIR/f\n".to_owned(), false),
+            ("$TMPDIR/f\n".to_owned(), false),
+            ("$TMPDIR/f:1:x\n".to_owned(), false),
+            ("there is no file $TMPDIR/g; the nearest names in $TMPDIR are: f".to_owned(), true),
+        ],
+    );
+}
+
+/// A folder named `$TMPDIR` was made in the checkout.
+#[test]
+fn a_path_that_leads_out_of_the_temporary_folder_is_refused() {
+    let tool = |name: &str, input: Value| json!({"name": name, "input": input});
+    let calls = [
+        tool("Write", json!({"file_path": "$TMPDIR/../foo", "content": "x"})),
+        tool("Read", json!({"file_path": "${TMPDIR}/a/.."})),
+        tool("Write", json!({"file_path": "${TMPDIR}/z", "content": "x"})),
+        tool("Edit", json!({"file_path": "${TMPDIR}/z", "old_string": "x", "new_string": "y"})),
+        tool("Read", json!({"file_path": "$TMPDIR/z"})),
+        tool("Glob", json!({"pattern": "*", "path": "$TMPDIR/.."})),
+    ];
+    let outcome = calling("leads out", &calls).run();
+    let refused =
+        |path: &str| (format!("{path} leads out of $TMPDIR: give the path that is meant itself"), true);
+    outcome.code(0).stderr("");
+    let told = told(&outcome);
+    outcome.equal(&told[0], &refused("$TMPDIR/../foo")).equal(&told[1], &refused("${TMPDIR}/a/.."));
+    outcome.equal(&told[2], &("created $TMPDIR/z (1 bytes)".to_owned(), false));
+    outcome.equal((told[3].1, told[4].0.contains('y')), (false, true));
+    outcome.equal(&told[5], &refused("$TMPDIR/.."));
+    outcome.no_file("$TMPDIR").no_file("${TMPDIR}").no_file("foo");
+}
+
+/// A rule is for what is opened: without a private folder the name is one of the checkout's.
+#[test]
+fn the_name_of_the_temporary_folder_gets_around_no_rule() {
+    let read = json!({"name": "Read", "input": {"file_path": "$TMPDIR/secret.txt"}});
+    let linked = |folder: &Path| {
+        put(&folder.parent().unwrap().join("home/secret.txt"), "secret\n");
+        symlink("../home", folder.join("$TMPDIR")).unwrap();
+    };
+    let outcome =
+        calling("no folder yet", &[read]).prepared(linked).args(&["--disallowedTools", "Read(~/**)"]).run();
+    outcome.code(0);
+    let told = told(&outcome);
+    outcome.equal((told[0].1, told[0].0.contains("secret\n")), (true, false));
 }
 
 /// git obeys a checkout: its programs run when the model calls git, in the containment of that call.

@@ -707,6 +707,14 @@ fn the_bundle_is_read_only_when_tls_is_needed() {
 }
 
 #[test]
+fn a_bundle_without_end_is_refused() {
+    let mut client = Client::new(NetworkSettings { ca_bundle: Some("/dev/zero".into()), ..settings() });
+    let expected = "the CA bundle \"/dev/zero\" named by --cacert or SSL_CERT_FILE \
+        cannot be read: it is longer than 16777216 bytes, which no such file is";
+    assert_eq!(failure(&mut client, "https://127.0.0.1:1"), Failure::Setup(expected.to_owned()));
+}
+
+#[test]
 fn a_bundle_without_certificates_is_refused() {
     for (name, why) in [
         ("make-certificates.sh", "holds no certificate in PEM form"),

@@ -59,6 +59,32 @@ fn when_no_worker_can_be_started_the_model_is_told_without_the_place() {
     outcome.equal(&results(&outcome)[1], &failed(&format!("Bash did not finish: {reason}")));
 }
 
+/// The name of the folder above looks like a refusal of the sandbox, which was said to be the reason.
+#[test]
+fn that_no_process_could_be_started_is_not_put_down_to_the_sandbox() {
+    let gate = Arc::new(Gate::default());
+    let second = asking(2, &[bash("echo lost"), bash("echo never")]).held_by(&gate);
+    let story = bare("no start").told_folder().places("work", "home", "eacces");
+    let run = Run::start(story.reply(asking(1, &[bash("echo first")])).reply(second).reply(done()));
+    gate.wait_until_asked();
+    let worker = run.worker();
+    kill_process(worker, Signal::KILL).unwrap();
+    wait_for("the worker's end", || has_ended(worker).then_some(()));
+    std::fs::create_dir(run.file("../tmp")).unwrap();
+    let temporary = run.file("../eacces");
+    let temporary = std::fs::canonicalize(temporary).unwrap();
+    std::fs::remove_dir_all(&temporary).unwrap();
+    gate.open();
+    let outcome = run.finish();
+    let reason = format!(
+        "cannot make a temporary folder in '{}': No such file or directory (os error 2); \
+         set TMPDIR to a folder that can be written",
+        temporary.display()
+    );
+    outcome.code(0).stdout(DONE);
+    outcome.equal(&results(&outcome)[2], &failed(&format!("Bash did not finish: {reason}")));
+}
+
 #[test]
 fn what_runs_below_has_a_session_of_its_own_so_that_a_ctrl_c_is_for_cotter() {
     let run = Run::start(story("session", &[bash(WAITING)]));
