@@ -432,9 +432,9 @@ fn an_output_file_that_cannot_be_is_refused_before_anything_is_asked() {
 #[test]
 fn an_output_file_that_may_not_be_written_is_refused_before_anything_is_asked() {
     if rustix::process::geteuid().is_root() {
-        println!(
-            "SKIPPED an_output_file_that_may_not_be_written_is_refused_before_anything_is_asked: \
-             root may write everywhere"
+        crate::containment::skipped(
+            "an_output_file_that_may_not_be_written_is_refused_before_anything_is_asked",
+            "root may write everywhere",
         );
         return;
     }
