@@ -145,7 +145,7 @@ fn converse(
     // What tools left running ends before the answer is out, not after.
     let changed = agent.end_tools();
     if !changed.is_empty() {
-        output.warn(&format!("tools have changed {}, which git runs commands from", changed.join(", ")));
+        output.notice(&format!("tools have changed {}, which git runs commands from", changed.join(", ")));
     }
     drop(agent);
     // A session that cannot be written does not keep a finished answer back. In JSON, the one result that
@@ -165,7 +165,7 @@ fn contain(
     output: &mut Output,
     uncontained: fn(&str) -> Error,
 ) -> Result<(), Error> {
-    lines.iter().for_each(|line| output.warn(line));
+    lines.iter().for_each(|line| output.notice(line));
     sandbox::can_be_made_in(&setup.temp_parent).map_err(Error::Usage)?;
     match setup.policy.mode {
         Mode::Off => Ok(()),

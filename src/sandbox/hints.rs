@@ -33,6 +33,10 @@ const NO_WRITE: &[&str] = &["permission denied", "eacces", "read-only file syste
 /// What they say where the kernel refuses something else.
 const REFUSED: &[&str] = &["operation not permitted", "eperm", "cannot connect to the docker daemon"];
 
+/// What speaks of a UNIX socket or a terminal, which no folder opens.
+const NEVER_WRITTEN: &[&str] =
+    &[".sock", "daemon socket", "unix socket", "/dev/pts", "/dev/ptmx", "/dev/tty", "pseudo-terminal"];
+
 /// What a cache is called in the message of a program that cannot write to its own.
 const CACHE: &[&str] =
     &["cache", "/.cargo", "/.npm", "/.rustup", "/.m2", "/.gradle", "/go/pkg", "/.local/share"];
@@ -52,6 +56,9 @@ pub fn for_command(policy: &Policy, output: &str) -> Option<String> {
     let closed_network = policy.network == Network::Own;
     if closed_network && says(&output, NO_NETWORK) {
         return Some("[sandbox: commands reach no network; --allow-net opens it]".to_owned());
+    }
+    if says(&output, NO_WRITE) && says(&output, NEVER_WRITTEN) {
+        return Some(CLOSED.to_owned());
     }
     if says(&output, NO_WRITE) {
         return Some(for_write(policy, &output));
@@ -112,8 +119,8 @@ pub fn for_file(policy: &Policy, path: &Path) -> Option<String> {
 }
 
 fn read_only() -> String {
-    "[sandbox: this run is read-only but for $TMPDIR; --sandbox workspace-write, or --add-dir DIR for a home or \
-     root folder, opens it]"
+    "[sandbox: this run is read-only but for $TMPDIR: in a home or root folder --add-dir . opens it, else the end \
+     of --sandbox read-only or --permission-mode plan]"
         .to_owned()
 }
 
@@ -155,6 +162,8 @@ mod tests {
             ("listen tcp 127.0.0.1:0: socket: operation not permitted", "--allow-net"),
             ("bash: /dev/tcp/127.0.0.1/80: Operation not permitted", "--allow-net"),
             ("[killed by signal 31 (SIGSYS)]", "--sandbox"),
+            ("permission denied while trying to connect to the Docker daemon socket", "--sandbox"),
+            ("script: failed to create pseudo-terminal: Permission denied", "--sandbox"),
         ] {
             let found = flag(Mode::WorkspaceWrite, Network::Own, output);
             assert_eq!(found.as_deref(), Some(expected), "{output}");
@@ -178,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_run_that_is_read_only_says_so() {
-        assert_eq!(flag(Mode::ReadOnly, Network::Own, "Permission denied").as_deref(), Some("--sandbox"));
+        assert_eq!(flag(Mode::ReadOnly, Network::Own, "Permission denied").as_deref(), Some("--add-dir"));
         assert_eq!(for_file(&policy(Mode::ReadOnly), Path::new("/w/a")), Some(read_only()));
     }
 

@@ -550,8 +550,8 @@ fn a_run_that_is_read_only_writes_in_its_temporary_folder_alone() {
     let outcome = story("read-only", &calls).args(&["--sandbox", "read-only"]).run();
     outcome.code(0).no_file("a.txt").no_file("b.txt");
     let results = results(&outcome);
-    let line = "[sandbox: this run is read-only but for $TMPDIR; --sandbox workspace-write, or --add-dir DIR \
-                for a home or root folder, opens it]";
+    let line = "[sandbox: this run is read-only but for $TMPDIR: in a home or root folder --add-dir . opens it, else \
+                the end of --sandbox read-only or --permission-mode plan]";
     assert!(results[0].0.ends_with(line) && results[1].0.ends_with(line), "{results:?}");
     assert_eq!(results[2].0, "kept");
 }
