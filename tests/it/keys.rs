@@ -187,9 +187,7 @@ fn no_process_below_is_given_the_key_in_words_or_variables() {
                     [("call_1", "Bash", r#"{"command": "echo >up; until test -e go; do sleep 0.01; done"}"#)];
                 let story = Story::new("below").api(api).args(&["-p", "Do it."]).args(args);
                 let story = match by_file {
-                    true => {
-                        story.env(variable(api), "").args(&["--api-key-file", "../work/key"]).file("key", KEY)
-                    }
+                    true => story.env(variable(api), "").args(&["--api-key-file", "./key"]).file("key", KEY),
                     false => story.env(variable(api), KEY),
                 };
                 let story = if api == Api::Anthropic { story.args(&["--api", "anthropic"]) } else { story };
