@@ -355,7 +355,8 @@ impl Agent {
     fn understand_text(&self, reply: &mut Reply, output: &mut Output) -> Result<(), Error> {
         let text = texts(&reply.parts).join("\n");
         let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
-        let calls = match reply.stop == Stop::Finished && !has_calls {
+        let is_answer = reply.stop == Stop::Finished && !has_calls;
+        let calls = match is_answer && self.text_calls != TextCalls::Leave {
             true => text_calls::calls(&text, &self.settings.tools),
             false => Vec::new(),
         };

@@ -121,9 +121,10 @@ pub struct Config {
 pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let workspace = workspace()?;
     // What can be wrong with the command line itself is said before a key is asked for.
-    let (system, tools) = (system_prompt(args)?, offered_tools(args, environment)?);
-    let executables = executables(args)?;
+    let system = system_prompt(args)?;
     let permissions = permissions(args, environment, &workspace)?;
+    let tools = offered_tools(args, environment, &permissions)?;
+    let executables = executables(args)?;
     let mut replay =
         args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
     let recorded = replay.as_ref().map(Replay::origin).transpose()?;

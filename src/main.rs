@@ -196,13 +196,13 @@ fn listed_tools(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Vec<&'static tools::Spec>, Error> {
-    let offered = config::offered_tools(args, environment)?;
     let (setup, lines) = config::setup_without_api(args, environment)?;
+    let permissions = config::permissions(args, environment, &setup.workspace)?;
+    let offered = config::offered_tools(args, environment, &permissions)?;
     let executables = config::executables(args)?;
     if !executables.found.is_empty() {
         contain(&setup, &lines, output, Error::uncontained)?;
     }
-    let permissions = config::permissions(args, environment, &setup.workspace)?;
     let mut toolbox = Toolbox::new(offered, setup, None, String::new(), permissions);
     toolbox.add(executables)?;
     Ok(toolbox.offered().to_vec())

@@ -98,13 +98,16 @@ fn permission_mode(args: &Args) -> permissions::Mode {
     }
 }
 
-/// The tools that the model is told of: those of `--tools` but for those that `--disallowedTools` takes away.
+/// The tools that the model is told of: those of `--tools` but for those that the rules take away.
 ///
 /// # Errors
 ///
-/// `Usage` names the tool that is not there, or the rule that is none.
-pub fn offered_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
-    let permissions = permissions(args, environment, Path::new("/"))?;
+/// `Usage` names the tool that is not there.
+pub fn offered_tools(
+    args: &Args,
+    environment: &Environment,
+    permissions: &Permissions,
+) -> Result<Vec<&'static tools::Spec>, Error> {
     let mut offered = chosen_tools(args, environment)?;
     offered.retain(|spec| !permissions.removes(spec.name));
     Ok(offered)

@@ -429,7 +429,7 @@ fn other_members(object: &str, known: &[&str]) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use crate::provider::{Api, Host, Learnt, NoImages};
 
@@ -577,7 +577,8 @@ mod tests {
         assert!(id.starts_with("call_") && id.len() == 15, "{id}");
     }
 
-    fn settings() -> Settings {
+    /// Settings of nothing but the model.
+    pub fn settings() -> Settings {
         Settings {
             api: Api::Anthropic,
             host: Host::Other,

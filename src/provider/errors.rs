@@ -392,7 +392,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::provider::Host;
 
     fn of(status: u16, body: &str) -> ApiError {
         ApiError::from_response(status, "application/json", body.as_bytes())
@@ -547,17 +546,7 @@ mod tests {
 
     #[test]
     fn a_ceiling_is_learnt_once() {
-        let settings = Settings {
-            api: Api::Anthropic,
-            host: Host::Other,
-            model: "m".to_owned(),
-            system: String::new(),
-            tools: Vec::new(),
-            max_output_tokens: None,
-            temperature: None,
-            stop: Vec::new(),
-            learnt: Learnt::default(),
-        };
+        let settings = crate::provider::anthropic::tests::settings();
         let mut learnt = Learnt::default();
         let refusal =
             |ceiling: u32| of(400, &format!(r#"{{"error":{{"message":"max_tokens: 32000 > {ceiling}"}}}}"#));
