@@ -6,31 +6,26 @@
 use std::time::Instant;
 
 use crate::config::{Config, TextCalls};
-use crate::conversation::{Call, CallResult, Conversation, Message, Part, texts};
+use crate::conversation::{Call, CallResult, Conversation, Message, Part, Parts, texts};
 use crate::error::Error;
 use crate::http::net::{self, Client};
 use crate::http::recording::Recorder;
-use crate::http::{self, Answer, Asked, Http, Request, Trouble};
+use crate::http::{self, Asked, Http, Request, Trouble};
 use crate::image_limits;
 use crate::output::{Output, Summary, stdout_error};
 use crate::provider::errors::Verdict;
-use crate::provider::{
-    self, Api, ApiError, Fault, Reader, Reply, Settings, Stop, Usage, Wire, errors, text_calls,
-};
+use crate::provider::{self, ApiError, Fault, Reader, Reply, Settings, Stop, Usage, Wire, text_calls};
+use crate::response;
 use crate::sandbox::permissions::Mode;
 use crate::session::Session;
-use crate::sse;
-use crate::tools::Outcome;
 use crate::tools::read::{self, RawError};
 use crate::tools::toolbox::Toolbox;
+use crate::tools::{Outcome, Workspace};
 
 /// How often in a row a reply may be cut in the middle of its calls before the run ends.
 const MOST_CUTS: u32 = 3;
 /// How often in a row a server-side tool loop is continued.
 const MOST_PAUSES: u32 = 10;
-/// The longest reply, and the most that is read of an error.
-const MOST_REPLY_BYTES: usize = 256 * 1024 * 1024;
-const MOST_ERROR_BYTES: usize = 1024 * 1024;
 
 /// What is said to a model whose reply was empty.
 const NUDGE: &str = "Your last message was empty. Go on, or give your answer.";
@@ -130,11 +125,34 @@ impl Agent {
         self.toolbox.has_executable(name)
     }
 
+    /// Where tools work.
+    pub fn workspace(&self) -> &Workspace {
+        self.toolbox.workspace()
+    }
+
     /// The body of the first request, for `--dry-run`.
-    pub fn first_request(mut self, prompt: &str) -> String {
-        self.conversation.add_user(prompt);
+    ///
+    /// # Errors
+    ///
+    /// `Usage` if the prompt shows what no API would take.
+    pub fn first_request(mut self, prompt: impl Into<Parts>) -> Result<String, Error> {
+        self.add_prompt(prompt)?;
         self.wire.update(&self.settings, self.conversation.messages());
-        String::from_utf8_lossy(&self.wire.body(&self.settings).concat()).into_owned()
+        Ok(String::from_utf8_lossy(&self.wire.body(&self.settings).concat()).into_owned())
+    }
+
+    /// Adds what the user says and shows.
+    fn add_prompt(&mut self, prompt: impl Into<Parts>) -> Result<(), Error> {
+        let Parts(parts) = prompt.into();
+        for part in &parts {
+            if let Part::Image(image) = part {
+                self.images
+                    .add(std::slice::from_ref(image))
+                    .map_err(|why| Error::Usage(format!("an image of the prompt is {why}")))?;
+            }
+        }
+        self.conversation.add_user(parts);
+        Ok(())
     }
 
     /// How the run stands.
@@ -161,8 +179,8 @@ impl Agent {
     }
 
     /// Runs until the model has answered; the answer is in the summary.
-    pub fn run(&mut self, prompt: &str, output: &mut Output) -> Result<(), Error> {
-        self.conversation.add_user(prompt);
+    pub fn run(&mut self, prompt: impl Into<Parts>, output: &mut Output) -> Result<(), Error> {
+        self.add_prompt(prompt)?;
         let (mut nudged, mut cuts, mut pauses, mut botched) = (false, 0, 0, 0);
         loop {
             let reply = self.ask(output)?;
@@ -230,8 +248,8 @@ impl Agent {
 
     /// One request. If the reply asks for a tool, its first call is run and the raw result written; the
     /// text is in the summary otherwise. True if a call was run.
-    pub fn single_step(&mut self, prompt: &str, output: &mut Output) -> Result<bool, Error> {
-        self.conversation.add_user(prompt);
+    pub fn single_step(&mut self, prompt: impl Into<Parts>, output: &mut Output) -> Result<bool, Error> {
+        self.add_prompt(prompt)?;
         let reply = self.ask(output)?;
         self.text = texts(&reply.parts).join("\n");
         let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
@@ -294,7 +312,9 @@ impl Agent {
             let (settings, text_calls) = (&self.settings, self.text_calls);
             let mut learnt = settings.learnt.clone();
             let asked = self.http.ask(&request, output, |answer, output| {
-                read_reply(answer, api, text_calls, output).map_err(|trouble| match trouble {
+                let reply =
+                    response::read(answer, api, &mut |reader| show_growth(reader, text_calls, output));
+                reply.map_err(|trouble| match trouble {
                     Trouble::Fault(Fault::Api(error), _) if error.teach(settings, &mut learnt) => {
                         Trouble::Rewrite
                     }
@@ -472,6 +492,17 @@ impl Agent {
     }
 }
 
+/// Shows what is new of a reply's text. What may yet become a call is not shown as an answer.
+fn show_growth(reader: &Reader, text_calls: TextCalls, output: &mut Output) -> Result<(), Error> {
+    if !output.streams_text() {
+        return Ok(());
+    }
+    match reader.visible_text() {
+        text if text_calls == TextCalls::Run && text_calls::may_become_calls(text) => Ok(()),
+        text => output.show(text),
+    }
+}
+
 /// Ollama cuts the front of a prompt that is longer than its context, system prompt and tools first, and says
 /// nothing. No text has that many bytes for each token.
 fn warn_of_cut_prompt(bytes: usize, usage: Usage, output: &mut Output) {
@@ -515,149 +546,6 @@ fn subject(call: &Call) -> String {
     }
 }
 
-/// Makes a reply of a response, whatever form it takes.
-fn read_reply(
-    mut answer: Answer,
-    api: Api,
-    text_calls: TextCalls,
-    output: &mut Output,
-) -> Result<Reply, Trouble> {
-    let hint = answer.retry_hint();
-    if !(200..300).contains(&answer.status) {
-        return Err(refusal(answer, hint));
-    }
-    let mut reader = Reader::new(api);
-    let mut decoder = sse::Decoder::default();
-    let mut buffer = vec![0; 32 * 1024];
-    let mut head = Vec::new();
-    let mut streaming = false;
-    let mut received = 0;
-    loop {
-        let count = match answer.read(&mut buffer) {
-            Ok(count) => count,
-            Err(Trouble::Network(failure)) => {
-                // Where the reply is whole the connection may end as it likes.
-                return reader.finish().map_err(|_| Trouble::Network(failure));
-            }
-            Err(trouble) => return Err(trouble),
-        };
-        let bytes = &buffer[..count];
-        received += count;
-        if received > MOST_REPLY_BYTES {
-            return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
-        }
-        if !streaming {
-            // Blanks before a reply keep the connection alive; they may be many.
-            if head.trim_ascii().is_empty() {
-                head.clear();
-            }
-            head.extend_from_slice(bytes);
-            match form(&head) {
-                Form::Blank if count > 0 => continue,
-                Form::Blank => return Err(Fault::Incomplete.into()),
-                Form::Document => return read_document(answer, head, reader),
-                Form::Foreign(what) => return Err(Fault::Malformed(what).into()),
-                Form::Events => streaming = true,
-            }
-            decoder.feed(&head);
-        } else {
-            decoder.feed(bytes);
-        }
-        while let Some(event) = decoder.next_event() {
-            reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
-        }
-        let text = reader.visible_text();
-        // What may yet become a call is not shown as an answer.
-        let is_held = text_calls == TextCalls::Run && text_calls::may_become_calls(text);
-        if output.streams_text() && !is_held {
-            output.show(text)?;
-        }
-        if reader.is_over() {
-            answer.finish()?;
-            return Ok(reader.finish()?);
-        }
-        if count == 0 {
-            return Ok(reader.finish()?);
-        }
-    }
-}
-
-/// What a response is, told by its first bytes: content types are wrong too often.
-enum Form {
-    Blank,
-    Events,
-    Document,
-    Foreign(String),
-}
-
-fn form(head: &[u8]) -> Form {
-    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
-    let start = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start();
-    match start {
-        [] => Form::Blank,
-        _ if BYTE_ORDER_MARK.starts_with(start) => Form::Blank,
-        [b'{', ..] => Form::Document,
-        [0x1F, 0x8B, ..] => Form::Foreign(
-            "it is compressed (gzip), which was not asked for: a proxy in between may do that".to_owned(),
-        ),
-        [b'<', ..] => {
-            let page = errors::without_tags(&String::from_utf8_lossy(start));
-            Form::Foreign(match page.is_empty() {
-                true => "it is a page for people that holds no text".to_owned(),
-                false => format!("it is a page for people: {page}"),
-            })
-        }
-        _ if looks_like_events(start) => Form::Events,
-        _ => match provider::excerpt(&String::from_utf8_lossy(start)) {
-            text if text.is_empty() => Form::Foreign("it is no text".to_owned()),
-            text => Form::Foreign(text),
-        },
-    }
-}
-
-/// A comment, or a field's name and what ends it; or the beginning of that: the first read may end anywhere.
-fn looks_like_events(start: &[u8]) -> bool {
-    let is_field = |name: &[u8]| match start.strip_prefix(name) {
-        Some([next, ..]) => matches!(next, b':' | b'\n' | b'\r'),
-        Some([]) => true,
-        None => name.starts_with(start),
-    };
-    start.starts_with(b":") || [&b"data"[..], b"event", b"id", b"retry"].into_iter().any(is_field)
-}
-
-fn read_document(mut answer: Answer, mut text: Vec<u8>, mut reader: Reader) -> Result<Reply, Trouble> {
-    let (rest, whole) = answer.read_all(MOST_REPLY_BYTES)?;
-    if !whole {
-        return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
-    }
-    text.extend_from_slice(&rest);
-    let text = String::from_utf8_lossy(&text);
-    let text = text.trim_start_matches('\u{feff}').trim();
-    // Where the server says no length, a reply that breaks off ends like any other.
-    if !text.ends_with('}') {
-        return Err(Fault::Incomplete.into());
-    }
-    reader.document(text)?;
-    Ok(reader.finish()?)
-}
-
-fn refusal(mut answer: Answer, hint: Option<std::time::Duration>) -> Trouble {
-    let content_type = answer.header("content-type").unwrap_or_default().to_owned();
-    // A body that breaks off is still worth reading: the status says the most.
-    let body = match answer.read_all(MOST_ERROR_BYTES) {
-        Ok((body, _)) => body,
-        Err(Trouble::Fatal(error)) => return Trouble::Fatal(error),
-        Err(_) => Vec::new(),
-    };
-    let mut error = ApiError::from_response(answer.status, &content_type, &body);
-    error.should_retry = answer.should_retry();
-    error.has_retry_after = hint.is_some();
-    if let (300..=399, Some(location)) = (answer.status, answer.header("location")) {
-        error.message = format!("redirected to {}, which is not followed", net::shown(location));
-    }
-    Trouble::Fault(Fault::Api(error), hint)
-}
-
 /// The model of a server that has only one.
 fn only_model(client: &mut Http, url: &str, headers: &[(String, String)]) -> Result<String, Error> {
     let unnamed = |why: &str| Error::Usage(format!("no model: pass --model or set COTTER_MODEL ({why})"));
@@ -685,23 +573,5 @@ fn only_model(client: &mut Http, url: &str, headers: &[(String, String)]) -> Res
                 _ => Err(unnamed(&format!("the server does not list its models: HTTP {status}"))),
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_byte_order_mark_is_waited_for_to_its_end() {
-        for head in ["", " \r\n", "\u{feff}", "\u{feff}\n"] {
-            assert!(matches!(form(head.as_bytes()), Form::Blank), "{head:?}");
-        }
-        for head in [&b"\xef"[..], b"\xef\xbb"] {
-            assert!(matches!(form(head), Form::Blank), "{head:?}");
-        }
-        assert!(matches!(form("\u{feff}d".as_bytes()), Form::Events));
-        assert!(matches!(form("\u{feff} {".as_bytes()), Form::Document));
-        assert!(matches!(form(b"\xef\xbbd"), Form::Foreign(_)));
     }
 }

@@ -99,6 +99,8 @@ pub struct CallResult {
 pub enum Part {
     /// Text of the user or the model.
     Text(String),
+    /// A picture that the user shows.
+    Image(Image),
     /// A call by the model.
     Call(Call),
     /// The result of a call.
@@ -181,6 +183,9 @@ fn line(role: Role, parts: &[Part], origin: Option<&str>) -> String {
 fn part_to_json(part: &Part) -> Value {
     match part {
         Part::Text(text) => json!({"type": "text", "text": text}),
+        Part::Image(image) => {
+            json!({"type": "image", "media_type": image.media_type, "data": image.data})
+        }
         Part::Vendor(text) => json!({"type": "vendor", "json": text}),
         Part::Result(result) => {
             let mut value = json!({

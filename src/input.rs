@@ -40,25 +40,39 @@ pub fn typed(args: &Args) -> Result<String, Error> {
     Ok(typed)
 }
 
+/// What the user asks.
+pub struct Prompt {
+    /// The whole of it.
+    pub text: String,
+    /// How many bytes at its beginning the user chose: beside a typed prompt, standard input is data.
+    pub typed_bytes: usize,
+}
+
 /// The whole prompt: what is typed, then standard input in a marked block, or standard input alone.
 ///
 /// # Errors
 ///
 /// `Usage` if there is none, or standard input cannot be read or is no text.
-pub fn prompt(args: &Args, typed: String, output: &mut Output) -> Result<String, Error> {
+pub fn prompt(args: &Args, typed: String, output: &mut Output) -> Result<Prompt, Error> {
     let stdin = match stdin_is_wanted(args) {
         true => decode(read_stdin(output)?, "standard input")?,
         false => String::new(),
     };
-    match (typed.trim().is_empty(), stdin.trim().is_empty()) {
-        (true, true) => Err(Error::Usage(NO_PROMPT.to_owned())),
-        (false, true) => Ok(typed),
-        (true, false) => Ok(without_line_ends(&stdin).to_owned()),
+    let mut typed_bytes = typed.len();
+    let text = match (typed.trim().is_empty(), stdin.trim().is_empty()) {
+        (true, true) => return Err(Error::Usage(NO_PROMPT.to_owned())),
+        (false, true) => typed,
+        (true, false) => {
+            let text = without_line_ends(&stdin).to_owned();
+            typed_bytes = text.len();
+            text
+        }
         (false, false) => {
             let end = if stdin.ends_with('\n') { "" } else { "\n" };
-            Ok(format!("{typed}\n\n<stdin>\n{stdin}{end}</stdin>"))
+            format!("{typed}\n\n<stdin>\n{stdin}{end}</stdin>")
         }
-    }
+    };
+    Ok(Prompt { text, typed_bytes })
 }
 
 fn without_line_ends(text: &str) -> &str {

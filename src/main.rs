@@ -10,9 +10,11 @@ mod error;
 mod http;
 mod image_limits;
 mod input;
+mod mentions;
 mod named_file;
 mod output;
 mod provider;
+mod response;
 mod sandbox;
 mod session;
 mod sse;
@@ -24,6 +26,7 @@ use std::process::ExitCode;
 use agent::Agent;
 use args::{Args, Command, OutputFormat};
 use config::Environment;
+use conversation::Parts;
 use error::Error;
 use output::{Output, Summary};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -136,10 +139,11 @@ fn converse(
     for warning in config::rules_without_effect(args, |name| agent.has_executable(name)) {
         output.warn(&warning);
     }
+    let prompt = mentions::parts(prompt, agent.workspace(), output);
     if args.dry_run {
-        return output.print(&format!("{}\n", agent.first_request(&prompt)));
+        return output.print(&format!("{}\n", agent.first_request(prompt)?));
     }
-    let ended = work(&mut agent, args, &prompt, output);
+    let ended = work(&mut agent, args, prompt, output);
     *summary = agent.summary();
     let saved = agent.end_session();
     // What tools left running ends before the answer is out, not after.
@@ -182,11 +186,13 @@ enum Ended {
     Printed,
 }
 
-fn work(agent: &mut Agent, args: &Args, prompt: &str, output: &mut Output) -> Result<Ended, Error> {
-    match args.single_step {
-        true if agent.single_step(prompt, output)? => Ok(Ended::Printed),
-        true => Ok(Ended::Answered),
-        false => agent.run(prompt, output).map(|()| Ended::Answered),
+fn work(agent: &mut Agent, args: &Args, prompt: Parts, output: &mut Output) -> Result<Ended, Error> {
+    if !args.single_step {
+        return agent.run(prompt, output).map(|()| Ended::Answered);
+    }
+    match agent.single_step(prompt, output)? {
+        true => Ok(Ended::Printed),
+        false => Ok(Ended::Answered),
     }
 }
 

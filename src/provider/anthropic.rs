@@ -93,6 +93,14 @@ fn push_block(out: &mut String, settings: &Settings, part: &Part, role: Role, ve
             push_string(out, if role == Role::Assistant { text.trim_end() } else { text });
             out.push('}');
         }
+        Part::Image(image) => match settings.learnt.no_images {
+            None => push_image(out, image),
+            Some(why) => {
+                out.push_str(r#"{"type":"text","text":"#);
+                push_string(out, &why.in_place());
+                out.push('}');
+            }
+        },
         Part::Call(call) => {
             out.push_str(r#"{"type":"tool_use","id":"#);
             push_string(out, &legal_id(&call.id));
@@ -128,14 +136,20 @@ fn push_result(out: &mut String, text: &str, images: &[Image]) {
     }
     out.push_str(r#"[{"type":"text","text":"#);
     push_string(out, text);
+    out.push('}');
     for image in images {
-        out.push_str(r#"},{"type":"image","source":{"type":"base64","media_type":"#);
-        push_string(out, &image.media_type);
-        out.push_str(r#","data":"#);
-        push_string(out, &image.data);
-        out.push('}');
+        out.push(',');
+        push_image(out, image);
     }
-    out.push_str("}]");
+    out.push(']');
+}
+
+fn push_image(out: &mut String, image: &Image) {
+    out.push_str(r#"{"type":"image","source":{"type":"base64","media_type":"#);
+    push_string(out, &image.media_type);
+    out.push_str(r#","data":"#);
+    push_string(out, &image.data);
+    out.push_str("}}");
 }
 
 fn legal_id(id: &str) -> String {

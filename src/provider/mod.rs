@@ -143,6 +143,11 @@ impl NoImages {
             NoImages::Refused => "the server refused one of them",
         }
     }
+
+    /// What stands in the place of an image.
+    pub fn in_place(self) -> String {
+        format!("[image left out: {}]", self.text())
+    }
 }
 
 /// Where to send requests: the path joined to the base URL, before any query of it.
@@ -288,7 +293,7 @@ fn shown_images<'a>(settings: &Settings, result: &'a CallResult) -> &'a [Image] 
 fn result_text<'a>(settings: &Settings, result: &'a CallResult) -> Cow<'a, str> {
     match settings.learnt.no_images {
         Some(why) if !result.images.is_empty() => {
-            let left_out = format!("\n[image left out: {}]", why.text()).repeat(result.images.len());
+            let left_out = format!("\n{}", why.in_place()).repeat(result.images.len());
             Cow::Owned(result.text.clone() + &left_out)
         }
         _ => Cow::Borrowed(&result.text),

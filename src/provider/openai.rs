@@ -94,11 +94,14 @@ fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
         }
     }
     let texts = texts(&message.parts);
+    let own_images = message.parts.iter().any(|part| matches!(part, Part::Image(_)));
+    if !shown.is_empty() || own_images {
+        shown.extend(message.parts.iter().filter_map(|part| said_part(settings, part)));
+    }
     if settings.host == Host::Mistral && !messages.is_empty() && !(texts.is_empty() && shown.is_empty()) {
         messages.push(r#"{"role":"assistant","content":"Understood."}"#.to_owned());
     }
     if !shown.is_empty() {
-        shown.extend(texts.iter().map(|text| text_part(text)));
         messages.push(format!(r#"{{"role":"user","content":[{}]}}"#, shown.join(",")));
     } else if !texts.is_empty() {
         let content = content(&texts.join("\n\n"), marked);
@@ -108,6 +111,7 @@ fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
     // A mark is taken on a part of text alone; what of a message stands behind it is little.
     let mark_at = match shown.iter().rposition(|part| part.starts_with(TEXT_PART)) {
         _ if !marked || text.is_empty() => None,
+        None if !shown.is_empty() => None,
         None => Some(text.len() - "}]}".len()),
         Some(last) => {
             let behind: usize = shown[last + 1..].iter().map(|part| part.len() + 1).sum();
@@ -115,6 +119,21 @@ fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
         }
     };
     (text, mark_at)
+}
+
+/// What the user says or shows, as a part of content.
+fn said_part(settings: &Settings, part: &Part) -> Option<String> {
+    match (part, settings.learnt.no_images) {
+        (Part::Text(text), _) => Some(text_part(text)),
+        (Part::Image(image), None) => Some(image_part(image)),
+        (Part::Image(_), Some(why)) => Some(text_part(&why.in_place())),
+        _ => None,
+    }
+}
+
+fn image_part(image: &Image) -> String {
+    let Image { media_type, data } = image;
+    format!(r#"{{"type":"image_url","image_url":{{"url":"data:{media_type};base64,{data}"}}}}"#)
 }
 
 /// How much is told again of the result that images belong to.
@@ -131,10 +150,7 @@ fn image_parts(result: &CallResult, images: &[Image], id: &str) -> Vec<String> {
         what.push('…');
     }
     let mut parts = vec![text_part(&format!("[shown by the call {id}: {what}]"))];
-    parts.extend(images.iter().map(|image| {
-        let Image { media_type, data } = image;
-        format!(r#"{{"type":"image_url","image_url":{{"url":"data:{media_type};base64,{data}"}}}}"#)
-    }));
+    parts.extend(images.iter().map(image_part));
     parts
 }
 

@@ -193,6 +193,20 @@ fn show(arguments: &Arguments, workspace: &Workspace) -> Result<Outcome, String>
     }
 }
 
+/// The image at `file_path`, for a prompt that mentions it.
+///
+/// # Errors
+///
+/// Why it cannot be shown.
+pub fn image(file_path: &str, workspace: &Workspace) -> Result<Image, String> {
+    let opened = Opened::open(file_path, workspace)?;
+    let Content::Image(format) = opened.content else {
+        return Err(format!("{} is no PNG, JPEG, GIF or WebP image", opened.name));
+    };
+    let mut outcome = show_image(opened, format)?;
+    Ok(outcome.images.remove(0))
+}
+
 /// The image in a file, and what it is in words.
 fn show_image(opened: Opened, format: image::Format) -> Result<Outcome, String> {
     let Opened { name, size, bytes, .. } = opened;

@@ -5,6 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::check::{Api, cache_marks};
+use crate::server::Reply;
 use crate::story::{Outcome, Story};
 use crate::talk::{answer, asks, results};
 
@@ -150,4 +151,77 @@ fn a_single_step_gives_an_images_own_bytes() {
     let (id, name, arguments) = read("call_1", "bridge.png");
     let story = Story::new("raw").api(api).file("bridge.png", PNG).args(&["--single-step", "-p", "Show it."]);
     story.reply(asks(api, "", &[(id, name, &arguments)])).run().code(0).stdout(PNG);
+}
+
+const MENTIONED: &str = "Compare @a.png, \"@b.png\" and @gone.png";
+
+/// A run whose prompt mentions two images and a third that does not exist, with a fourth on standard input.
+fn mentions(name: &str, api: Api) -> Outcome {
+    let story = Story::new(name).api(api).args(&["-p", MENTIONED]).file("a.png", PNG).file("b.png", PNG);
+    story.file("c.png", PNG).stdin("@c.png\n").reply(answer(api, "Equal.")).run()
+}
+
+const REST: &str = "\" and @gone.png\n\n<stdin>\n@c.png\n</stdin>";
+const GONE: &str = "cotter: \"@gone.png\" is left as text: there is no file gone.png";
+
+#[test]
+fn on_messages_an_image_that_the_prompt_mentions_stands_behind_its_mention() {
+    let outcome = mentions("mentioned-blocks", Api::Anthropic);
+    outcome.code(0).stdout("Equal.\n").stderr_has(GONE);
+    let image = json!({"type": "image", "source":
+        {"type": "base64", "media_type": "image/png", "data": STANDARD.encode(PNG)}});
+    let expected = json!([{"role": "user", "content": [
+        {"type": "text", "text": "Compare @a.png"}, image,
+        {"type": "text", "text": ", \"@b.png"}, image,
+        {"type": "text", "text": REST, "cache_control": {"type": "ephemeral"}},
+    ]}]);
+    outcome.equal(&outcome.body(1)["messages"], &expected);
+}
+
+#[test]
+fn on_chat_completions_an_image_that_the_prompt_mentions_stands_behind_its_mention() {
+    let outcome = mentions("mentioned-parts", Api::OpenAi);
+    outcome.code(0).stdout("Equal.\n").stderr_has(GONE);
+    let url = format!("data:image/png;base64,{}", STANDARD.encode(PNG));
+    let image = json!({"type": "image_url", "image_url": {"url": url}});
+    let expected = json!([
+        {"type": "text", "text": "Compare @a.png"}, image,
+        {"type": "text", "text": ", \"@b.png"}, image,
+        {"type": "text", "text": REST},
+    ]);
+    outcome.equal(&outcome.body(1)["messages"][1]["content"], &expected);
+}
+
+#[test]
+fn an_image_that_stands_alone_on_standard_input_is_mentioned_by_the_prompt() {
+    let api = Api::Anthropic;
+    let story = Story::new("mentioned-stdin").api(api).args(&["-p"]).file("my picture.png", PNG);
+    let outcome = story.stdin("@\"my picture.png\"\n").reply(answer(api, "A bridge.")).run();
+    outcome.code(0).stdout("A bridge.\n").stderr("");
+    let body = outcome.body(1);
+    let kinds: Vec<_> = body["messages"][0]["content"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| part["type"].as_str().unwrap())
+        .collect();
+    outcome.equal(kinds, vec!["text", "image"]);
+}
+
+/// The model's text stays a list of parts, with a word in the place of each image.
+#[test]
+fn a_model_that_takes_no_images_is_told_that_the_prompt_had_one() {
+    for api in [Api::Anthropic, Api::OpenAi] {
+        let story = Story::new("mentioned-refused").api(api).args(&["-p", "See @a.png"]).file("a.png", PNG);
+        let error =
+            r#"{"error":{"type":"not_found_error","message":"No endpoints found that support image input"}}"#;
+        let refused = Reply::new(404, "application/json", error);
+        let outcome = story.reply(refused).reply(answer(api, "I see nothing.")).run();
+        outcome.code(0).stdout("I see nothing.\n").stderr_has("images are left out");
+        let body = outcome.body(2);
+        let content = body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        let texts: Vec<_> =
+            content.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap()).collect();
+        outcome.equal(texts, vec!["See @a.png", "[image left out: the model takes none]"]);
+    }
 }

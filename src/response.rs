@@ -1,0 +1,174 @@
+//! From a response to a reply: a stream of events or one document, told by its first bytes.
+//!
+//! What a response is not is said as exactly as what it is: a page of a proxy, a compressed body, an error with
+//! its details. Nothing here decides whether to ask again.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::http::{Answer, Trouble, net};
+use crate::provider::{self, Api, ApiError, Fault, Reader, Reply, errors};
+use crate::sse;
+
+/// The longest reply, and the most that is read of an error.
+const MOST_REPLY_BYTES: usize = 256 * 1024 * 1024;
+const MOST_ERROR_BYTES: usize = 1024 * 1024;
+
+/// Makes a reply of a response, whatever form it takes. `grown` is told of a reply that has grown.
+///
+/// # Errors
+///
+/// Why there is no reply: the API refused, the connection broke, or what came is not the protocol.
+pub fn read(
+    mut answer: Answer,
+    api: Api,
+    grown: &mut dyn FnMut(&Reader) -> Result<(), Error>,
+) -> Result<Reply, Trouble> {
+    let hint = answer.retry_hint();
+    if !(200..300).contains(&answer.status) {
+        return Err(refusal(answer, hint));
+    }
+    let mut reader = Reader::new(api);
+    let mut decoder = sse::Decoder::default();
+    let mut buffer = vec![0; 32 * 1024];
+    let mut head = Vec::new();
+    let mut streaming = false;
+    let mut received = 0;
+    loop {
+        let count = match answer.read(&mut buffer) {
+            Ok(count) => count,
+            Err(Trouble::Network(failure)) => {
+                // Where the reply is whole the connection may end as it likes.
+                return reader.finish().map_err(|_| Trouble::Network(failure));
+            }
+            Err(trouble) => return Err(trouble),
+        };
+        let bytes = &buffer[..count];
+        received += count;
+        if received > MOST_REPLY_BYTES {
+            return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
+        }
+        if !streaming {
+            // Blanks before a reply keep the connection alive; they may be many.
+            if head.trim_ascii().is_empty() {
+                head.clear();
+            }
+            head.extend_from_slice(bytes);
+            match form(&head) {
+                Form::Blank if count > 0 => continue,
+                Form::Blank => return Err(Fault::Incomplete.into()),
+                Form::Document => return read_document(answer, head, reader),
+                Form::Foreign(what) => return Err(Fault::Malformed(what).into()),
+                Form::Events => streaming = true,
+            }
+            decoder.feed(&head);
+        } else {
+            decoder.feed(bytes);
+        }
+        while let Some(event) = decoder.next_event() {
+            reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
+        }
+        grown(&reader)?;
+        if reader.is_over() {
+            answer.finish()?;
+            return Ok(reader.finish()?);
+        }
+        if count == 0 {
+            return Ok(reader.finish()?);
+        }
+    }
+}
+
+/// What a response is, told by its first bytes: content types are wrong too often.
+enum Form {
+    Blank,
+    Events,
+    Document,
+    Foreign(String),
+}
+
+fn form(head: &[u8]) -> Form {
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    let start = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start();
+    match start {
+        [] => Form::Blank,
+        _ if BYTE_ORDER_MARK.starts_with(start) => Form::Blank,
+        [b'{', ..] => Form::Document,
+        [0x1F, 0x8B, ..] => Form::Foreign(
+            "it is compressed (gzip), which was not asked for: a proxy in between may do that".to_owned(),
+        ),
+        [b'<', ..] => {
+            let page = errors::without_tags(&String::from_utf8_lossy(start));
+            Form::Foreign(match page.is_empty() {
+                true => "it is a page for people that holds no text".to_owned(),
+                false => format!("it is a page for people: {page}"),
+            })
+        }
+        _ if looks_like_events(start) => Form::Events,
+        _ => match provider::excerpt(&String::from_utf8_lossy(start)) {
+            text if text.is_empty() => Form::Foreign("it is no text".to_owned()),
+            text => Form::Foreign(text),
+        },
+    }
+}
+
+/// A comment, or a field's name and what ends it; or the beginning of that: the first read may end anywhere.
+fn looks_like_events(start: &[u8]) -> bool {
+    let is_field = |name: &[u8]| match start.strip_prefix(name) {
+        Some([next, ..]) => matches!(next, b':' | b'\n' | b'\r'),
+        Some([]) => true,
+        None => name.starts_with(start),
+    };
+    start.starts_with(b":") || [&b"data"[..], b"event", b"id", b"retry"].into_iter().any(is_field)
+}
+
+fn read_document(mut answer: Answer, mut text: Vec<u8>, mut reader: Reader) -> Result<Reply, Trouble> {
+    let (rest, whole) = answer.read_all(MOST_REPLY_BYTES)?;
+    if !whole {
+        return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
+    }
+    text.extend_from_slice(&rest);
+    let text = String::from_utf8_lossy(&text);
+    let text = text.trim_start_matches('\u{feff}').trim();
+    // Where the server says no length, a reply that breaks off ends like any other.
+    if !text.ends_with('}') {
+        return Err(Fault::Incomplete.into());
+    }
+    reader.document(text)?;
+    Ok(reader.finish()?)
+}
+
+fn refusal(mut answer: Answer, hint: Option<Duration>) -> Trouble {
+    let content_type = answer.header("content-type").unwrap_or_default().to_owned();
+    // A body that breaks off is still worth reading: the status says the most.
+    let body = match answer.read_all(MOST_ERROR_BYTES) {
+        Ok((body, _)) => body,
+        Err(Trouble::Fatal(error)) => return Trouble::Fatal(error),
+        Err(_) => Vec::new(),
+    };
+    let mut error = ApiError::from_response(answer.status, &content_type, &body);
+    error.should_retry = answer.should_retry();
+    error.has_retry_after = hint.is_some();
+    if let (300..=399, Some(location)) = (answer.status, answer.header("location")) {
+        error.message = format!("redirected to {}, which is not followed", net::shown(location));
+    }
+    Trouble::Fault(Fault::Api(error), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_waited_for_to_its_end() {
+        for head in ["", " \r\n", "\u{feff}", "\u{feff}\n"] {
+            assert!(matches!(form(head.as_bytes()), Form::Blank), "{head:?}");
+        }
+        for head in [&b"\xef"[..], b"\xef\xbb"] {
+            assert!(matches!(form(head), Form::Blank), "{head:?}");
+        }
+        assert!(matches!(form("\u{feff}d".as_bytes()), Form::Events));
+        assert!(matches!(form("\u{feff} {".as_bytes()), Form::Document));
+        assert!(matches!(form(b"\xef\xbbd"), Form::Foreign(_)));
+    }
+}
