@@ -3,6 +3,7 @@
 //! Every limit is checked here, before a request is made. Why a reply ended is looked at before what it
 //! holds, and a reply that was cut never has a call run.
 
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::config::{Config, TextCalls};
@@ -14,7 +15,9 @@ use crate::http::{self, Asked, Http, Request, Trouble};
 use crate::image_limits;
 use crate::output::{Output, Summary, stdout_error};
 use crate::provider::errors::Verdict;
-use crate::provider::{self, ApiError, Fault, Reader, Reply, Settings, Stop, Usage, Wire, text_calls};
+use crate::provider::{
+    self, ApiError, Fault, Learnt, Reader, Reply, Settings, Stop, Usage, Wire, text_calls, thinking,
+};
 use crate::response;
 use crate::sandbox::permissions::Mode;
 use crate::session::Session;
@@ -26,6 +29,8 @@ use crate::tools::{Outcome, Workspace};
 const MOST_CUTS: u32 = 3;
 /// How often in a row a server-side tool loop is continued.
 const MOST_PAUSES: u32 = 10;
+/// How often an overloaded model is asked again where another one can be asked instead.
+const RETRIES_BEFORE_FALLBACK: u32 = 2;
 
 /// What is said to a model whose reply was empty.
 const NUDGE: &str = "Your last message was empty. Go on, or give your answer.";
@@ -46,6 +51,8 @@ pub struct Agent {
     conversation: Conversation,
     images: image_limits::Held,
     text_calls: TextCalls,
+    /// The models that are left to be asked when this one stays overloaded.
+    fallback_models: VecDeque<String>,
     max_turns: Option<u32>,
     begun: Instant,
     turns: u32,
@@ -99,7 +106,10 @@ impl Agent {
                 .inspect_err(|reason| output.detail(reason))
                 .ok()
         });
-        Ok(Agent {
+        if let Some(why) = thinking::without_counterpart(&settings) {
+            output.warn(why);
+        }
+        let mut agent = Agent {
             url: provider::endpoint(settings.api, &config.base_url),
             headers,
             http,
@@ -110,6 +120,7 @@ impl Agent {
             conversation: Conversation::default(),
             images: image_limits::Held::default(),
             text_calls: config.text_calls,
+            fallback_models: config.fallback_models.into(),
             max_turns: config.max_turns,
             begun: Instant::now(),
             turns: 0,
@@ -117,7 +128,9 @@ impl Agent {
             text: String::new(),
             session_id,
             session,
-        })
+        };
+        agent.expect_overload();
+        Ok(agent)
     }
 
     /// Whether a program of this name was given as a tool.
@@ -320,22 +333,58 @@ impl Agent {
                     }
                     trouble => trouble,
                 })
-            })?;
+            });
             match asked {
-                Asked::Answered(mut reply) => {
+                Ok(Asked::Answered(mut reply)) => {
                     self.take_note(&mut reply, bytes, output)?;
                     return Ok(reply);
                 }
-                Asked::Rewrite => {
-                    output.detail("the API refused a detail of the request: asking again without it");
-                    if let (None, Some(why)) = (self.settings.learnt.no_images, learnt.no_images) {
-                        output.warn(&format!("images are left out of this run's requests: {}", why.text()));
-                    }
-                    self.settings.learnt = learnt;
-                    self.wire = Wire::new(&self.settings);
-                }
+                Ok(Asked::Rewrite) => self.learn(learnt, output),
+                Err(error) => self.fall_back(error, output)?,
             }
         }
+    }
+
+    /// Writes requests as this server takes them from now on, and says what of the wishes is lost by it.
+    fn learn(&mut self, learnt: Learnt, output: &mut Output) {
+        output.detail("the API refused a detail of the request: asking again without it");
+        let before = std::mem::replace(&mut self.settings.learnt, learnt);
+        let learnt = &self.settings.learnt;
+        if let (None, Some(why)) = (before.no_images, learnt.no_images) {
+            output.warn(&format!("images are left out of this run's requests: {}", why.text()));
+        }
+        if learnt.no_effort && !before.no_effort {
+            output.warn("the model does not take the --effort asked for: asking without it");
+        }
+        if learnt.thinking_refusals > before.thinking_refusals && thinking::mode(&self.settings).is_none() {
+            output.warn("the model does not take the thinking asked for: asking without it");
+        }
+        self.wire = Wire::new(&self.settings);
+    }
+
+    /// Asks the next fallback model from now on where this one stays overloaded. What was learnt was learnt of this
+    /// one. Errors: that which ends the run, since there is none or it would not help.
+    fn fall_back(&mut self, error: Error, output: &mut Output) -> Result<(), Error> {
+        let next = match error {
+            Error::Overloaded(_) => self.fallback_models.pop_front(),
+            _ => None,
+        };
+        let Some(model) = next else { return Err(error) };
+        output.attempt_broke()?;
+        output.warn(&format!("{error}: asking {model} from here on (--fallback-model)"));
+        self.settings.model = model;
+        self.settings.learnt = Learnt::default();
+        self.expect_overload();
+        self.wire = Wire::new(&self.settings);
+        Ok(())
+    }
+
+    /// Where another model can be asked, this one is not waited for as long.
+    fn expect_overload(&mut self) {
+        self.http.retry_overload(match self.fallback_models.is_empty() {
+            true => u32::MAX,
+            false => RETRIES_BEFORE_FALLBACK,
+        });
     }
 
     fn check_turns(&self) -> Result<(), Error> {

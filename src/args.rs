@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::error::Error;
+use crate::provider::thinking;
 use crate::sandbox::{permissions, policy};
 use crate::tools::executables;
 
@@ -54,6 +55,14 @@ pub struct Args {
     pub temperature: Option<f64>,
     /// `--stop`, in order.
     pub stop: Vec<String>,
+    /// `--effort`.
+    pub effort: Option<String>,
+    /// `--thinking` and `--max-thinking-tokens`, whichever came last.
+    pub thinking: Option<thinking::Mode>,
+    /// `--thinking-display`.
+    pub thinking_display: Option<String>,
+    /// `--fallback-model`, in order.
+    pub fallback_models: Vec<String>,
     /// `--cacert`.
     pub cacert: Option<PathBuf>,
     /// `--idle-timeout`, in seconds.

@@ -13,6 +13,7 @@ use crate::http::net::NetworkSettings;
 use crate::http::proxy::{ProxySettings, is_loopback};
 use crate::http::recording::Replay;
 use crate::named_file;
+use crate::provider::thinking::Thinking;
 use crate::provider::{Host, Learnt, Settings};
 use crate::sandbox::Setup;
 use crate::sandbox::permissions::Permissions;
@@ -73,6 +74,8 @@ pub enum TextCalls {
 pub struct Config {
     /// What all requests have in common. The model is empty if the server is to be asked.
     pub settings: Settings,
+    /// The models that are asked when the first stays overloaded, in order.
+    pub fallback_models: Vec<String>,
     /// The base URL as given.
     pub base_url: String,
     /// The base URL's host, for messages.
@@ -143,6 +146,11 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         max_output_tokens: args.max_output_tokens,
         temperature: args.temperature,
         stop: args.stop.clone(),
+        thinking: Thinking {
+            effort: args.effort.clone(),
+            mode: args.thinking,
+            display: args.thinking_display.clone(),
+        },
         learnt: Learnt::default(),
     };
     let headers = headers(args, environment, &endpoint)?;
@@ -162,6 +170,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let own_key = endpoint.key.as_ref().map(|(key, _)| key.expose());
     let (setup, containment_lines) = setup(args, environment, own_key)?;
     Ok(Config {
+        fallback_models: fallback_models(args, &settings.model)?,
         settings,
         base_url: endpoint.base_url,
         secrets,
@@ -189,6 +198,16 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         },
         color: environment.raw("NO_COLOR").is_none(),
     })
+}
+
+/// A fallback that is the model itself would be asked in vain.
+fn fallback_models(args: &Args, model: &str) -> Result<Vec<String>, Error> {
+    match args.fallback_models.iter().find(|name| *name == model) {
+        Some(name) => Err(Error::Usage(format!(
+            "--fallback-model \"{name}\" is the model that is asked already: name another"
+        ))),
+        None => Ok(args.fallback_models.clone()),
+    }
 }
 
 /// Servers on this machine are often those that do not know their model's way of writing calls; elsewhere a

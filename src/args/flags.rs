@@ -38,6 +38,13 @@ pub const FLAGS: &[Flag] = &[
     flag("Prompt", "C", "directory", "DIR", "run in DIR"),
     flag("Prompt", "", "dry-run", "", "print the first request's body and stop"),
     flag("Model", "", "model", "NAME", "which model to ask (else COTTER_MODEL, else the API's default)"),
+    flag(
+        "Model",
+        "",
+        "fallback-model",
+        "NAMES",
+        "which models to ask from then on when the first stays overloaded",
+    ),
     flag("Model", "", "api", "NAME", "which protocol to speak: openai or anthropic"),
     flag(
         "Model",
@@ -51,6 +58,10 @@ pub const FLAGS: &[Flag] = &[
     flag("Model", "", "max-output-tokens", "N", "limit each reply to N tokens"),
     flag("Model", "", "temperature", "X", "sampling temperature, 0 to 2 (else the model's own)"),
     flag("Model", "", "stop", "TEXT", "end a reply at TEXT (repeatable, at most 4)"),
+    flag("Model", "", "effort", "LEVEL", "how much an answer is worth: low, medium, high, xhigh, max …"),
+    flag("Model", "", "thinking", "MODE", "adaptive, enabled or disabled (else the model's own way)"),
+    flag("Model", "", "max-thinking-tokens", "N", "think for at most N tokens a reply; 0 for not at all"),
+    flag("Model", "", "thinking-display", "FORM", "what Anthropic shows of it: summarized or omitted"),
     flag("Model", "", "cacert", "FILE", "trust the certificates in FILE (PEM) in place of the built-in ones"),
     flag(
         "Model",
@@ -174,8 +185,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("agents", "put the agent's instructions into --append-system-prompt-file"),
     ("context-window", NOT_YET),
     ("continue", NOT_YET),
-    ("effort", NOT_YET),
-    ("fallback-model", NOT_YET),
     ("fork-session", NOT_YET),
     ("include-partial-messages", NOT_YET),
     ("input-format", "the prompt is text, from the argument, -f or standard input"),

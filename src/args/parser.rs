@@ -10,6 +10,7 @@ use super::flags::{ACCEPTED, FLAGS, Flag, REFUSED, SANDBOX_FLAGS, SPELLINGS};
 use super::manual::{help, man_page, sandbox_help};
 use super::{Args, Command, OutputFormat};
 use crate::error::Error;
+use crate::provider::thinking::Mode;
 use crate::sandbox::{permissions, policy, rules};
 use crate::tools::executables;
 use crate::tools::nearest::distance;
@@ -185,6 +186,34 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "temperature" => args.temperature = Some(temperature(flag, &value)?),
         "stop" if args.stop.len() == 4 => {
             return Err(Error::Usage("--stop can be given at most 4 times".to_owned()));
+        }
+        "effort" => {
+            const LEVELS: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+            args.effort = Some(one_of(flag, &value, &LEVELS)?);
+        }
+        "thinking" => {
+            args.thinking = Some(match &*one_of(flag, &value, &["adaptive", "enabled", "disabled"])? {
+                "disabled" => Mode::Disabled,
+                _ => Mode::Adaptive,
+            });
+        }
+        "max-thinking-tokens" => {
+            args.thinking = Some(match count(flag, &value, 0)? {
+                0 => Mode::Disabled,
+                tokens => Mode::Budget(tokens),
+            });
+        }
+        "thinking-display" => {
+            args.thinking_display = Some(one_of(flag, &value, &["summarized", "omitted"])?);
+        }
+        "fallback-model" => {
+            let names = filled(flag, &value)?;
+            args.fallback_models = names.split(',').map(|name| name.trim().to_owned()).collect();
+            if args.fallback_models.iter().any(String::is_empty) {
+                return Err(Error::Usage(format!(
+                    "--fallback-model is one model or several with commas, not \"{names}\""
+                )));
+            }
         }
         "stop" => args.stop.push(filled(flag, &value)?),
         "cacert" => args.cacert = Some(path()),
@@ -384,6 +413,10 @@ mod tests {
                 "completions" => "fish",
                 "permission-mode" => "plan",
                 "sandbox" => "off",
+                "effort" => "high",
+                "thinking" => "adaptive",
+                "thinking-display" => "omitted",
+                "max-thinking-tokens" => "0",
                 _ => "x",
             };
             let mut words = vec![OsString::from(format!("--{}", flag.long))];

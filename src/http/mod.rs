@@ -31,6 +31,8 @@ pub struct Http {
     recorder: Option<Recorder>,
     replay: Option<Replay>,
     max_retries: u32,
+    /// How often a server that is overloaded is asked again.
+    overload_retries: u32,
     loopback: bool,
 }
 
@@ -182,12 +184,17 @@ impl Http {
         max_retries: u32,
         loopback: bool,
     ) -> Http {
-        Http { client, recorder, replay, max_retries, loopback }
+        Http { client, recorder, replay, max_retries, overload_retries: u32::MAX, loopback }
     }
 
     /// Whether replies come from a recording.
     pub fn is_replaying(&self) -> bool {
         self.replay.is_some()
+    }
+
+    /// Sets how often a server that is overloaded is asked again, where that is less than the limit of all.
+    pub fn retry_overload(&mut self, most: u32) {
+        self.overload_retries = most;
     }
 
     /// Asks until `read` makes a reply of a response, or nothing helps any more.
@@ -278,7 +285,7 @@ impl Http {
             Trouble::Fault(Fault::Incomplete | Fault::Hollow, _) => u32::MAX,
             Trouble::Fault(Fault::Malformed(_), _) => 0,
             Trouble::Fault(Fault::Api(error), _) => match error.verdict() {
-                Verdict::Wait => u32::MAX,
+                Verdict::Wait => self.overload_retries,
                 Verdict::Botched => 2,
                 _ => 0,
             },

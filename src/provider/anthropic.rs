@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stop, Usage, finish_call, hashed_id, is_too_deep,
-    legal_name, number, parse_and_mend, push_string, result_text, shown_images, static_mark,
+    legal_name, number, parse_and_mend, push_string, result_text, shown_images, static_mark, thinking,
 };
 use crate::conversation::{Image, Message, Part, Role};
 use crate::sse;
@@ -21,11 +21,13 @@ const DEFAULT_MAX_TOKENS: u32 = 32_000;
 /// The body up to the messages.
 pub fn head(settings: &Settings) -> String {
     let asked = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    let asked = thinking::room(settings, asked);
     let limit = settings.learnt.output_ceiling.map_or(asked, |ceiling| asked.min(ceiling));
     let mark = static_mark(settings);
     let mut head = String::from(r#"{"model":"#);
     push_string(&mut head, &settings.model);
     head.push_str(&format!(r#","max_tokens":{limit},"stream":true"#));
+    head.push_str(&thinking::messages_members(settings));
     if let Some(temperature) = settings.temperature {
         head.push_str(&format!(r#","temperature":{}"#, json!(temperature)));
     }
@@ -602,6 +604,7 @@ pub mod tests {
             max_output_tokens: None,
             temperature: None,
             stop: Vec::new(),
+            thinking: Default::default(),
             learnt: Learnt::default(),
         }
     }

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::{Api, Learnt, NoImages, Settings, excerpt, parse};
+use super::{Api, Learnt, NoImages, Settings, excerpt, parse, thinking};
 
 /// An error that an API reported, with its status or inside a successful response.
 #[derive(Debug, Clone, PartialEq)]
@@ -196,6 +196,7 @@ impl ApiError {
     pub fn teach(&self, settings: &Settings, learnt: &mut Learnt) -> bool {
         let before = learnt.clone();
         if matches!(self.status, 400 | 422) {
+            self.teach_thinking(settings, learnt);
             match settings.api {
                 Api::OpenAi => self.teach_openai(settings, learnt),
                 Api::Anthropic => self.teach_anthropic(settings, learnt),
@@ -242,6 +243,35 @@ impl ApiError {
             Some(NoImages::NoneTaken)
         } else {
             self.mentions(&refused).then_some(NoImages::Refused)
+        }
+    }
+
+    /// A model that knows no effort, or thinks in another way than it was asked to. What is said of thinking in
+    /// the history, or of its budget beside the output limit, is about something else.
+    fn teach_thinking(&self, settings: &Settings, learnt: &mut Learnt) {
+        let others = [
+            "signature",
+            "cannot be modified",
+            "passed back",
+            "missing",
+            "expected `thinking`",
+            "greater than",
+        ];
+        if self.mentions(&others) {
+            return;
+        }
+        let names_effort = self.mentions(&["effort", "output_config"]);
+        let names_thinking = self.mentions(&["thinking", "reasoning"]);
+        // Where both go by one name, one refusal is about both.
+        let one_name = settings.api == Api::OpenAi;
+        if settings.thinking.effort.is_some() && (names_effort || one_name && names_thinking) {
+            learnt.no_effort = true;
+        }
+        if let Some(mode) = settings.thinking.mode
+            && (names_thinking || one_name && names_effort)
+            && learnt.thinking_refusals < thinking::most_refusals(mode)
+        {
+            learnt.thinking_refusals = if one_name { u8::MAX } else { learnt.thinking_refusals + 1 };
         }
     }
 

@@ -18,6 +18,7 @@ mod cuts;
 pub mod errors;
 pub mod openai;
 pub mod text_calls;
+pub mod thinking;
 
 pub use errors::ApiError;
 
@@ -87,6 +88,8 @@ pub struct Settings {
     pub temperature: Option<f64>,
     /// Texts that end a reply.
     pub stop: Vec<String>,
+    /// How hard the model is to think.
+    pub thinking: thinking::Thinking,
     /// What was learnt of this server from its refusals.
     pub learnt: Learnt,
 }
@@ -122,6 +125,10 @@ pub struct Learnt {
     pub output_ceiling: Option<u32>,
     /// How many of the four cache marks are to be left out.
     pub fewer_marks: u8,
+    /// The effort asked for is refused.
+    pub no_effort: bool,
+    /// How often the way of thinking asked for was refused.
+    pub thinking_refusals: u8,
     /// Why images are left out, if they are.
     pub no_images: Option<NoImages>,
 }

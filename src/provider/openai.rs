@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Stop, Usage, excerpt, finish_call, hashed_id,
-    legal_name, number, parse, push_string, result_text, shown_images, static_mark,
+    legal_name, number, parse, push_string, result_text, shown_images, static_mark, thinking,
 };
 use crate::conversation::{CallResult, Image, Message, Part, Role, texts};
 use crate::sse;
@@ -29,6 +29,7 @@ pub fn head(settings: &Settings) -> String {
         let name = if long { "max_completion_tokens" } else { "max_tokens" };
         head.push_str(&format!(r#","{name}":{limit}"#));
     }
+    head.push_str(&thinking::completions_members(settings));
     if let Some(temperature) = settings.temperature {
         head.push_str(&format!(r#","temperature":{}"#, json!(temperature)));
     }
@@ -556,6 +557,7 @@ mod tests {
             max_output_tokens: Some(9),
             temperature: None,
             stop: Vec::new(),
+            thinking: Default::default(),
             learnt: Learnt::default(),
         }
     }

@@ -564,6 +564,15 @@ fn without_images(before: &str, now: &str) -> bool {
         || notes.iter().any(|note| now.contains(note) && now.replace(note, "") == before)
 }
 
+/// A message of Messages as another model gets it: thoughts go back only to the one that had them.
+fn without_thoughts(message: &str) -> Option<Value> {
+    let mut message: Value = serde_json::from_str(message).ok()?;
+    message["content"]
+        .as_array_mut()?
+        .retain(|block| !matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking")));
+    Some(message)
+}
+
 fn holds_an_image(message: &str) -> bool {
     message.contains(r#""type":"image""#) || message.contains(r#""type":"image_url""#)
 }
@@ -577,6 +586,7 @@ fn grown(earlier: &[u8], later: &[u8]) -> Checked {
         let [before, now] = [&earlier, &later].map(|body| body.get(key).map(|raw| without_marks(raw.get())));
         ensure(before == now, || format!("{key} differs from the request before"))?;
     }
+    let other_model = earlier.get("model").map(|raw| raw.get()) != later.get("model").map(|raw| raw.get());
     let (before, now) = (raw_messages(&earlier)?, raw_messages(&later)?);
     for (index, message) in before.iter().enumerate() {
         let found = now.get(index).map(String::as_str).unwrap_or_default();
@@ -585,7 +595,8 @@ fn grown(earlier: &[u8], later: &[u8]) -> Checked {
             found == message
                 || (is_last && has_grown(message, found))
                 || refilled(message, found)
-                || without_images(message, found),
+                || without_images(message, found)
+                || (other_model && without_thoughts(message) == serde_json::from_str(found).ok()),
             || format!("messages[{index}] was\n  {message}\nand is now\n  {found}"),
         )?;
     }

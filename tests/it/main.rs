@@ -36,6 +36,7 @@ mod story;
 mod streams;
 mod talk;
 mod text_calls;
+mod thinking;
 mod tls;
 mod untrusted;
 mod your_program;
