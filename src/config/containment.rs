@@ -1,5 +1,6 @@
 //! Which tools there are, what they may do, and where and with what environment they run.
 
+use std::cell::LazyCell;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -174,12 +175,13 @@ pub fn rules_without_effect(args: &Args, is_executable: impl Fn(&str) -> bool) -
 /// The tools of `--tools`, in the table's order. Bash needs a shell to be there, and brings the tools for what
 /// it starts in the background.
 fn chosen_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static tools::Spec>, Error> {
-    let has_shell = || tools::command::shell(environment.raw("PATH").unwrap_or_default()).is_some();
+    let has_shell =
+        LazyCell::new(|| tools::command::shell(environment.raw("PATH").unwrap_or_default()).is_some());
     let list = args.tools.as_deref().unwrap_or("default");
     let mut names: Vec<&str> = list.split([',', ' ']).filter(|name| !name.is_empty()).collect();
     if names == ["default"] {
         let all = tools::all().iter().map(|spec| spec.name);
-        names = all.filter(|name| !tools::needs_shell(name) || has_shell()).collect();
+        names = all.filter(|name| !tools::needs_shell(name) || *has_shell).collect();
     }
     for name in &names {
         if !tools::all().iter().any(|spec| spec.name == *name) {
@@ -193,7 +195,7 @@ fn chosen_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static t
                 known.join(", ")
             )));
         }
-        if tools::needs_shell(name) && !has_shell() {
+        if tools::needs_shell(name) && !*has_shell {
             return Err(Error::Usage(format!(
                 "--tools: {name} needs a bash or sh in PATH, and there is none"
             )));

@@ -19,7 +19,7 @@ use super::{privileges, process, syscalls};
 ///
 /// Errors: what is missing.
 pub fn is_offered() -> Result<(), String> {
-    Landlock::of_kernel()?;
+    Landlock::is_offered()?;
     match syscalls::filters_are_offered() {
         true => Ok(()),
         false => Err("the kernel offers no filter of system calls (CONFIG_SECCOMP_FILTER)".to_owned()),

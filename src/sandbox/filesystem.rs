@@ -41,19 +41,28 @@ impl Landlock {
     ///
     /// Errors: why this kernel cannot contain writes.
     pub fn of_kernel() -> Result<Landlock, String> {
-        let missing = |_| {
-            "the kernel offers no Landlock (it needs Linux 5.13 or later with `landlock` in /sys/kernel/security/lsm)"
-                .to_owned()
-        };
-        let least = AccessFs::from_write(ABI::V1) | AccessFs::ReadFile;
-        // Creating a ruleset shows that a filter around cotter allows the calls too.
-        ruleset(least, BitFlags::EMPTY).and_then(Ruleset::create).map_err(missing)?;
+        Landlock::is_offered()?;
+        let least = least();
         let later = [AccessFs::Refer, AccessFs::Truncate, AccessFs::IoctlDev, AccessFs::ResolveUnix];
         let offered = later.into_iter().filter(|access| ruleset(*access, BitFlags::EMPTY).is_ok());
         let access = offered.fold(least, |all, access| all | access);
         let scopes = Scope::AbstractUnixSocket | Scope::Signal;
         let scopes = if ruleset(least, scopes).is_ok() { scopes } else { BitFlags::EMPTY };
         Ok(Landlock { access, scopes })
+    }
+
+    /// Whether the kernel has what cannot be done without.
+    ///
+    /// Errors: it has not.
+    pub fn is_offered() -> Result<(), String> {
+        // Creating a ruleset shows that a filter around cotter allows the calls too.
+        match ruleset(least(), BitFlags::EMPTY).and_then(Ruleset::create) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(
+                "the kernel offers no Landlock (it needs Linux 5.13 or later with `landlock` in /sys/kernel/security/lsm)"
+                    .to_owned(),
+            ),
+        }
     }
 
     /// Whether cutting a file that was opened for reading is judged (from ABI 3).
@@ -111,6 +120,11 @@ fn readable_folders() -> Vec<PathBuf> {
         Err(_) => folders.push(PathBuf::from("/")),
     }
     folders
+}
+
+/// The rights that every kernel with Landlock judges.
+fn least() -> BitFlags<AccessFs> {
+    AccessFs::from_write(ABI::V1) | AccessFs::ReadFile
 }
 
 fn ruleset(
