@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use crate::checkout::Sources;
 use crate::error::Error;
 use crate::provider::thinking;
 use crate::sandbox::{permissions, policy};
@@ -35,6 +36,10 @@ pub struct Args {
     pub append_system_prompt: Option<String>,
     /// `--append-system-prompt-file`.
     pub append_system_prompt_file: Option<PathBuf>,
+    /// `--bare`.
+    pub bare: bool,
+    /// `--setting-sources`.
+    pub setting_sources: Option<Sources>,
     /// `-C`.
     pub directory: Option<PathBuf>,
     /// `--dry-run`.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::args::{self, Args, Command};
+use crate::checkout::{Checkout, Sources};
+use crate::context::{self, Context};
 use crate::error::Error;
 use crate::http::net::NetworkSettings;
 use crate::http::proxy::{ProxySettings, is_loopback};
@@ -88,6 +90,8 @@ pub struct Config {
     pub secrets: Vec<Secret>,
     /// The programs that are tools, yet to be asked what they are.
     pub executables: Executables,
+    /// What context files say, which is in the system prompt, and what there is to say of them.
+    pub context: Context,
     /// How the network is reached.
     pub network: NetworkSettings,
     /// How often a request is asked again.
@@ -124,7 +128,8 @@ pub struct Config {
 pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let workspace = workspace()?;
     // What can be wrong with the command line itself is said before a key is asked for.
-    let system = system_prompt(args)?;
+    let context = context(args, environment, &workspace);
+    let system = system_prompt(args, &context)?;
     let permissions = permissions(args, environment, &workspace)?;
     let tools = offered_tools(args, environment, &permissions)?;
     let executables = executables(args)?;
@@ -178,6 +183,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         loopback,
         headers,
         executables,
+        context,
         network,
         max_retries: args.max_retries.unwrap_or(4),
         record: if args.dry_run { None } else { args.record.clone() },
@@ -239,7 +245,35 @@ pub fn enter(directory: &Path) -> Result<(), Error> {
 
 const BUILT_IN_PROMPT: &str = include_str!("prompt.md");
 
-fn system_prompt(args: &Args) -> Result<String, Error> {
+/// Whose files about the work are read: context and skills.
+pub fn sources(args: &Args) -> Sources {
+    match args.bare {
+        true => Sources::NONE,
+        false => args.setting_sources.unwrap_or(Sources::ALL),
+    }
+}
+
+/// The context files of the run. A custom system prompt leaves them where they are, as with `claude`.
+fn context(args: &Args, environment: &Environment, workspace: &Path) -> Context {
+    let sources = sources(args);
+    if sources == Sources::NONE {
+        return Context::default();
+    }
+    let home = environment.absolute("HOME");
+    let own = configuration_folder(environment);
+    let checkout = Checkout::around(workspace, home.as_deref());
+    let places = context::Places { checkout: &checkout, own: own.as_deref(), home: home.as_deref() };
+    context::read(&places, sources)
+}
+
+/// Where the user's own files for cotter are.
+pub fn configuration_folder(environment: &Environment) -> Option<PathBuf> {
+    let usual = || Some(environment.absolute("HOME")?.join(".config"));
+    Some(environment.absolute("XDG_CONFIG_HOME").or_else(usual)?.join("cotter"))
+}
+
+/// The system prompt: the built-in or custom one, the context files, and last what was typed for this run.
+fn system_prompt(args: &Args, context: &Context) -> Result<String, Error> {
     let base = match (&args.system_prompt, &args.system_prompt_file) {
         (Some(_), Some(_)) => return Err(twice("system-prompt")),
         (Some(text), None) => text.clone(),
@@ -252,7 +286,11 @@ fn system_prompt(args: &Args) -> Result<String, Error> {
         (None, Some(path)) => prompt_text(path)?,
         (None, None) => String::new(),
     };
-    Ok([base, added].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n"))
+    Ok([base, context.text.clone(), added]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n"))
 }
 
 fn twice(flag: &str) -> Error {

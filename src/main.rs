@@ -4,7 +4,9 @@
 
 mod agent;
 mod args;
+mod checkout;
 mod config;
+mod context;
 mod conversation;
 mod error;
 mod http;
@@ -130,6 +132,8 @@ fn converse(
     let config = config::config(args, environment)?;
     output.allow_color(config.color);
     output.keep_secret(config.secrets.clone());
+    config.context.notices.iter().for_each(|line| output.warn(line));
+    config.context.details.iter().for_each(|line| output.detail(line));
     let runs_any = config.settings.tools.iter().any(|spec| tools::belongs_to_worker(spec.name));
     if runs_any && !args.dry_run || !config.executables.found.is_empty() {
         contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;

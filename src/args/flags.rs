@@ -35,6 +35,14 @@ pub const FLAGS: &[Flag] = &[
     flag("Prompt", "", "system-prompt-file", "FILE", "the same, from FILE"),
     flag("Prompt", "", "append-system-prompt", "TEXT", "add TEXT to the system prompt"),
     flag("Prompt", "", "append-system-prompt-file", "FILE", "the same, from FILE"),
+    flag("Prompt", "", "bare", "", "read no context files"),
+    flag(
+        "Prompt",
+        "",
+        "setting-sources",
+        "LIST",
+        "whose context files are read: user, project, local (default all)",
+    ),
     flag("Prompt", "C", "directory", "DIR", "run in DIR"),
     flag("Prompt", "", "dry-run", "", "print the first request's body and stop"),
     flag("Model", "", "model", "NAME", "which model to ask (else COTTER_MODEL, else the API's default)"),
@@ -173,7 +181,7 @@ pub const FLAGS: &[Flag] = &[
 ];
 
 /// Flags of `claude` that cannot change what was asked for here: accepted, and named by `--verbose`.
-pub const ACCEPTED: &[&str] = &["bare", "disable-slash-commands", "ide", "no-chrome", "strict-mcp-config"];
+pub const ACCEPTED: &[&str] = &["disable-slash-commands", "ide", "no-chrome", "strict-mcp-config"];
 
 /// Other spellings of flags.
 pub const SPELLINGS: &[(&str, &str)] =
@@ -198,7 +206,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("price", NOT_YET),
     ("resume", NOT_YET),
     ("session-id", NOT_YET),
-    ("setting-sources", "no settings files are read"),
     ("settings", "no settings files are read; put flags into the file named by COTTER_CONFIG"),
     ("timeout", "run cotter under timeout(1)"),
 ];

@@ -9,6 +9,7 @@ use super::completions::completions;
 use super::flags::{ACCEPTED, FLAGS, Flag, REFUSED, SANDBOX_FLAGS, SPELLINGS};
 use super::manual::{help, man_page, sandbox_help};
 use super::{Args, Command, OutputFormat};
+use crate::checkout::Sources;
 use crate::error::Error;
 use crate::provider::thinking::Mode;
 use crate::sandbox::{permissions, policy, rules};
@@ -175,6 +176,8 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "system-prompt-file" => args.system_prompt_file = Some(path()),
         "append-system-prompt" => args.append_system_prompt = Some(text(flag, &value)?),
         "append-system-prompt-file" => args.append_system_prompt_file = Some(path()),
+        "bare" => args.bare = true,
+        "setting-sources" => args.setting_sources = Some(sources(flag, &value)?),
         "directory" => args.directory = Some(path()),
         "dry-run" => args.dry_run = true,
         "model" => args.model = Some(filled(flag, &value)?),
@@ -336,6 +339,15 @@ fn count(flag: &Flag, value: &OsString, least: u32) -> Result<u32, Error> {
     }
 }
 
+fn sources(flag: &Flag, value: &OsString) -> Result<Sources, Error> {
+    Sources::named(&text(flag, value)?).map_err(|word| {
+        Error::Usage(format!(
+            "--{} is a list of user, project and local, which may be empty: \"{word}\" is none of them",
+            flag.long
+        ))
+    })
+}
+
 fn temperature(flag: &Flag, value: &OsString) -> Result<f64, Error> {
     let text = text(flag, value)?;
     match text.parse::<f64>() {
@@ -413,6 +425,7 @@ mod tests {
                 "completions" => "fish",
                 "permission-mode" => "plan",
                 "sandbox" => "off",
+                "setting-sources" => "user,project",
                 "effort" => "high",
                 "thinking" => "adaptive",
                 "thinking-display" => "omitted",

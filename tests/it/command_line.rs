@@ -187,10 +187,10 @@ fn the_manual_is_accepted_by_the_formatters_that_are_there() {
 fn a_flag_of_claude_without_effect_is_named_by_verbose_alone() {
     let stage = Stage::new("accepted");
     let server = Server::start(vec![says(&["Done."]), says(&["Done."])]);
-    let args = ["--bare", "--strict-mcp-config", "-p", "Hi."];
+    let args = ["--ide", "--strict-mcp-config", "-p", "Hi."];
     run(&mut stage.ask(server.port(), &args)).code(0).stdout("Done.\n").stderr("");
     let ran = run(stage.ask(server.port(), &args).arg("--verbose"));
-    let expected = "cotter: --bare is accepted and changes nothing here\n\
+    let expected = "cotter: --ide is accepted and changes nothing here\n\
                     cotter: --strict-mcp-config is accepted and changes nothing here\n";
     assert!(ran.stderr.starts_with(expected), "{}", ran.report());
     requests(server);

@@ -7,6 +7,7 @@ mod arguments;
 mod check;
 mod command_line;
 mod containment;
+mod context;
 mod cuts;
 mod dates;
 mod demo;
