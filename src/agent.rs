@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use crate::answer::{self, FinalAnswer};
 use crate::config::{Config, TextCalls};
 use crate::conversation::{Call, CallResult, Conversation, Message, Part, Parts, texts};
 use crate::error::Error;
@@ -24,6 +25,8 @@ use crate::session::Session;
 use crate::tools::read::{self, RawError};
 use crate::tools::toolbox::Toolbox;
 use crate::tools::{Outcome, Workspace};
+
+mod answers;
 
 /// How often in a row a reply may be cut in the middle of its calls before the run ends.
 const MOST_CUTS: u32 = 3;
@@ -49,6 +52,8 @@ pub struct Agent {
     ends_with_denial: bool,
     wire: Wire,
     conversation: Conversation,
+    /// The answer that has a schema, or the way there.
+    answer: Option<FinalAnswer>,
     images: image_limits::Held,
     text_calls: TextCalls,
     /// The models that are left to be asked when this one stays overloaded.
@@ -88,6 +93,12 @@ impl Agent {
         };
         toolbox.add(config.executables)?;
         settings.tools = toolbox.offered().to_vec();
+        if config.answer_schema.is_some() && toolbox.has_executable(answer::TOOL) {
+            return Err(Error::Usage(format!(
+                "a tool may not be called \"{}\" beside --json-schema: that one takes the answer",
+                answer::TOOL
+            )));
+        }
         let client = Client::new(config.network);
         let mut http = Http::new(client, recorder, config.replay, config.max_retries, config.loopback);
         if settings.model.is_empty() {
@@ -95,6 +106,12 @@ impl Agent {
             settings.model =
                 only_model(&mut http, &provider::models_endpoint(settings.api, &config.base_url), &headers)?;
             output.detail(&format!("the server has one model: {}", settings.model));
+        }
+        // Which form it has depends on the model.
+        settings.answer =
+            config.answer_schema.as_ref().map(|schema| provider::answer_form::form(&settings, schema));
+        if settings.answer.is_some() && settings.native_answer().is_none() && !settings.system.is_empty() {
+            settings.system = format!("{}\n\n{}", settings.system, answer::INSTRUCTION);
         }
         let mut headers = provider::headers(&settings);
         // Who names a header of the protocol's own means the value to hold.
@@ -118,6 +135,7 @@ impl Agent {
             wire: Wire::new(&settings),
             settings,
             conversation: Conversation::default(),
+            answer: config.answer_schema.map(FinalAnswer::new),
             images: image_limits::Held::default(),
             text_calls: config.text_calls,
             fallback_models: config.fallback_models.into(),
@@ -172,6 +190,11 @@ impl Agent {
     pub fn summary(&self) -> Summary {
         Summary {
             text: self.text.clone(),
+            structured_output: self
+                .answer
+                .as_ref()
+                .and_then(FinalAnswer::found)
+                .map(|found| found.value.clone()),
             turns: self.turns,
             usage: self.usage,
             duration_ms: self.begun.elapsed().as_millis(),
@@ -194,6 +217,9 @@ impl Agent {
     /// Runs until the model has answered; the answer is in the summary.
     pub fn run(&mut self, prompt: impl Into<Parts>, output: &mut Output) -> Result<(), Error> {
         self.add_prompt(prompt)?;
+        if let Some(answer) = &mut self.answer {
+            answer.begin();
+        }
         let (mut nudged, mut cuts, mut pauses, mut botched) = (false, 0, 0, 0);
         loop {
             let reply = self.ask(output)?;
@@ -238,6 +264,9 @@ impl Agent {
                     output.end_shown()?;
                     let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
                     self.run_calls(&calls, output)?;
+                    if self.is_answered()? {
+                        return Ok(());
+                    }
                 }
                 Stop::Finished | Stop::Botched if self.text.trim().is_empty() => {
                     if nudged {
@@ -253,7 +282,9 @@ impl Agent {
                     self.conversation.add_reply(reply.parts, &self.settings.origin());
                     // What was said before a pause is the beginning of the same answer.
                     self.text = self.conversation.messages().last().map_or_else(String::new, Message::text);
-                    return Ok(());
+                    if self.ends_with_text(output)? {
+                        return Ok(());
+                    }
                 }
             }
         }
@@ -374,6 +405,9 @@ impl Agent {
         output.warn(&format!("{error}: asking {model} from here on (--fallback-model)"));
         self.settings.model = model;
         self.settings.learnt = Learnt::default();
+        if let Some(answer) = &self.answer {
+            self.settings.answer = Some(provider::answer_form::form(&self.settings, answer.schema()));
+        }
         self.expect_overload();
         self.wire = Wire::new(&self.settings);
         Ok(())
@@ -424,9 +458,11 @@ impl Agent {
     fn understand_text(&self, reply: &mut Reply, output: &mut Output) -> Result<(), Error> {
         let text = texts(&reply.parts).join("\n");
         let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
-        let is_answer = reply.stop == Stop::Finished && !has_calls;
+        // Where the server keeps to the form of the answer, JSON is that.
+        let is_native = self.settings.native_answer().is_some();
+        let is_answer = reply.stop == Stop::Finished && !has_calls && !is_native;
         let calls = match is_answer && self.text_calls != TextCalls::Leave {
-            true => text_calls::calls(&text, &self.settings.tools),
+            true => text_calls::calls(&text, &self.settings.offered()),
             false => Vec::new(),
         };
         let names = calls.iter().map(|call| call.name.as_str()).collect::<Vec<_>>().join(", ");
@@ -504,6 +540,9 @@ impl Agent {
 
     fn run_call(&mut self, call: &Call, output: &mut Output) -> Result<Outcome, Error> {
         output.call(&call.name, &subject(call));
+        if let Some(outcome) = self.take_answer(call) {
+            return Ok(outcome);
+        }
         let (http, denied_before) = (&mut self.http, self.toolbox.denied().len());
         let mut outcome = self.toolbox.run(call, &mut |url| {
             let headers = [("accept".to_owned(), "application/json".to_owned())];

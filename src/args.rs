@@ -102,6 +102,8 @@ pub struct Args {
     pub output: Option<PathBuf>,
     /// `--output-format`.
     pub output_format: OutputFormat,
+    /// `--json-schema`: the schema, or `@` and the name of its file.
+    pub json_schema: Option<OsString>,
     /// `--verbose`.
     pub verbose: bool,
     /// `-q`.
@@ -172,6 +174,11 @@ impl Args {
         if self.single_step && (self.output.is_some() || self.output_format != OutputFormat::Text) {
             return refuse(
                 "--single-step writes raw results to stdout: it goes with neither -o nor --output-format",
+            );
+        }
+        if self.single_step && self.json_schema.is_some() {
+            return refuse(
+                "--single-step and --json-schema exclude each other: one step gives no final answer",
             );
         }
         Ok(())

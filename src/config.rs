@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::answer::schema::Schema;
 use crate::args::{self, Args, Command};
 use crate::checkout::{Checkout, Sources};
 use crate::context::{self, Context};
@@ -21,6 +22,7 @@ use crate::sandbox::Setup;
 use crate::sandbox::permissions::Permissions;
 
 mod accounts;
+mod answer;
 mod containment;
 mod endpoint;
 mod variables;
@@ -108,6 +110,8 @@ pub struct Config {
     pub now: Option<jiff::Timestamp>,
     /// Where exchange rates come from.
     pub rates_url: String,
+    /// The schema of the final answer, if it has one.
+    pub answer_schema: Option<Schema>,
     /// Where and with what environment tools run.
     pub setup: Setup,
     /// What may run.
@@ -130,6 +134,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     // What can be wrong with the command line itself is said before a key is asked for.
     let context = context(args, environment, &workspace);
     let system = system_prompt(args, &context)?;
+    let answer_schema = args.json_schema.as_deref().map(answer::schema).transpose()?;
     let permissions = permissions(args, environment, &workspace)?;
     let tools = offered_tools(args, environment, &permissions)?;
     let executables = executables(args)?;
@@ -156,6 +161,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
             mode: args.thinking,
             display: args.thinking_display.clone(),
         },
+        answer: None,
         learnt: Learnt::default(),
     };
     let headers = headers(args, environment, &endpoint)?;
@@ -194,6 +200,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         rates_url: environment
             .text("COTTER_RATES_URL")?
             .unwrap_or_else(|| "https://api.exchangerate-api.com/v4/latest".to_owned()),
+        answer_schema,
         setup,
         permissions,
         containment_lines,

@@ -15,7 +15,10 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (5, "the API stayed overloaded or rate-limited after all retries (408, 409, 425, 429, 5xx, 529)"),
     (6, "network: DNS, connect, TLS, stalled or broken stream after all retries"),
     (7, "malformed reply: what came back is not the protocol (a redirect too: none is followed)"),
-    (8, "the answer is incomplete: cut at the token limit, refused, filtered, or empty after one nudge"),
+    (
+        8,
+        "the answer is incomplete: cut at the token limit, refused, filtered, empty after one nudge, or not as `--json-schema` has it",
+    ),
     (9, "replay mismatch: a request differs from the recording, or the recording has no more replies"),
     (10, "containment of the tools unavailable on this system and not switched off"),
     (11, "permission: a call was denied in `--permission-mode dontAsk`"),
@@ -41,6 +44,8 @@ pub enum Error {
     Malformed(String),
     /// The model's answer is incomplete: cut, refused, filtered or empty.
     Incomplete(String),
+    /// The answer did not come to fit `--json-schema`.
+    Unfit(String),
     /// A request differs from the recording, or the recording has ended.
     Replay(String),
     /// Tools cannot be contained on this system; nothing has run.
@@ -82,7 +87,7 @@ impl Error {
             Error::Overloaded(_) => 5,
             Error::Network(_) => 6,
             Error::Malformed(_) => 7,
-            Error::Incomplete(_) => 8,
+            Error::Incomplete(_) | Error::Unfit(_) => 8,
             Error::Replay(_) => 9,
             Error::Containment(_) => 10,
             Error::Permission(_) => 11,
@@ -102,6 +107,7 @@ impl Error {
             Error::Network(_) => "network",
             Error::Malformed(_) => "malformed",
             Error::Incomplete(_) => "incomplete",
+            Error::Unfit(_) => "structured_output",
             Error::Replay(_) => "replay",
             Error::Containment(_) => "containment",
             Error::Permission(_) => "permission",
@@ -122,6 +128,7 @@ impl fmt::Display for Error {
             | Error::Network(text)
             | Error::Malformed(text)
             | Error::Incomplete(text)
+            | Error::Unfit(text)
             | Error::Replay(text)
             | Error::Containment(text)
             | Error::Permission(text)

@@ -3,6 +3,7 @@
 //! Parse, run, report, exit. The modules, in the order to read them:
 
 mod agent;
+mod answer;
 mod args;
 mod checkout;
 mod config;

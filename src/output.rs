@@ -23,6 +23,8 @@ use crate::tools::toolbox::Denied;
 pub struct Summary {
     /// The answer, or what there was of it.
     pub text: String,
+    /// What the answer says, where it fits a schema.
+    pub structured_output: Option<Value>,
     /// How many replies the model gave.
     pub turns: u32,
     /// The tokens of all requests.
@@ -39,6 +41,8 @@ pub struct Summary {
 pub struct Output {
     format: OutputFormat,
     file: Option<AnswerFile>,
+    /// Whether the answer is shown only when it is whole.
+    holds_text: bool,
     verbose: bool,
     quiet: bool,
     color: bool,
@@ -59,6 +63,7 @@ impl Output {
         Output {
             format: OutputFormat::Text,
             file: None,
+            holds_text: false,
             verbose: false,
             quiet: false,
             color: false,
@@ -83,6 +88,7 @@ impl Output {
     /// `Usage` if `-o` names a place where no file can be.
     pub fn configure(&mut self, args: &Args) -> Result<(), Error> {
         self.format = args.output_format;
+        self.holds_text = args.json_schema.is_some();
         self.verbose = args.verbose;
         self.quiet = args.quiet;
         if let Some(file) = &args.output {
@@ -120,7 +126,7 @@ impl Output {
 
     /// Whether an answer's text is shown while it grows.
     pub fn streams_text(&self) -> bool {
-        self.stdout_terminal && self.file.is_none() && self.format == OutputFormat::Text
+        self.stdout_terminal && self.file.is_none() && self.format == OutputFormat::Text && !self.holds_text
     }
 
     /// Shows what is new of a growing text. Line ends at its end wait for what follows them: at the end of
@@ -312,6 +318,7 @@ fn result(summary: &Summary, error: Option<(&Error, &str)>) -> Value {
         "subtype": match error {
             None => "success",
             Some((Error::Turns(_), _)) => "error_max_turns",
+            Some((Error::Unfit(_), _)) => "error_max_structured_output_retries",
             Some(_) => "error_during_execution",
         },
         "is_error": error.is_some(),
@@ -327,6 +334,9 @@ fn result(summary: &Summary, error: Option<(&Error, &str)>) -> Value {
         },
         "permission_denials": summary.denied.iter().map(denial).collect::<Vec<_>>(),
     });
+    if let Some(answer) = &summary.structured_output {
+        value["structured_output"] = answer.clone();
+    }
     if let Some((error, message)) = error {
         value["error"] = json!({
             "class": error.class(), "code": error.exit_code(), "message": message,

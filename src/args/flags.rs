@@ -148,6 +148,13 @@ pub const FLAGS: &[Flag] = &[
     ),
     flag("Output", "o", "output", "FILE", "write the answer to FILE, complete or not at all"),
     flag("Output", "", "output-format", "FORMAT", "text, json, or stream-json"),
+    flag(
+        "Output",
+        "",
+        "json-schema",
+        "SCHEMA|@FILE",
+        "answer in JSON that fits this JSON Schema, or end with code 8",
+    ),
     flag("Output", "", "verbose", "", "one line on stderr for each request and each call"),
     flag(
         "Output",
@@ -196,7 +203,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("fork-session", NOT_YET),
     ("include-partial-messages", NOT_YET),
     ("input-format", "the prompt is text, from the argument, -f or standard input"),
-    ("json-schema", NOT_YET),
     ("max-budget-usd", NOT_YET),
     ("max-tool-calls", "limit the run with --max-turns"),
     ("max-total-tokens", "limit the run with --max-turns"),

@@ -256,6 +256,7 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
             let name = one_of(flag, &value, &["text", "json", "stream-json"])?;
             args.output_format = OutputFormat::named(&name).expect("it is one of these");
         }
+        "json-schema" => args.json_schema = Some(value),
         // The last one said holds, so that a flag typed overrides one in the file of defaults.
         "verbose" => (args.verbose, args.quiet) = (true, false),
         "quiet" => (args.verbose, args.quiet) = (false, true),

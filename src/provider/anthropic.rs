@@ -34,10 +34,11 @@ pub fn head(settings: &Settings) -> String {
     if !settings.stop.is_empty() {
         head.push_str(&format!(r#","stop_sequences":{}"#, json!(settings.stop)));
     }
-    if !settings.tools.is_empty() {
+    let tools = settings.offered();
+    if !tools.is_empty() {
         head.push_str(r#","tools":["#);
-        for (index, tool) in settings.tools.iter().enumerate() {
-            let last = index + 1 == settings.tools.len();
+        for (index, tool) in tools.iter().enumerate() {
+            let last = index + 1 == tools.len();
             head.push_str(if index > 0 { r#",{"name":"# } else { r#"{"name":"# });
             push_string(&mut head, tool.name);
             head.push_str(r#","description":"#);
@@ -605,6 +606,7 @@ pub mod tests {
             temperature: None,
             stop: Vec::new(),
             thinking: Default::default(),
+            answer: None,
             learnt: Learnt::default(),
         }
     }

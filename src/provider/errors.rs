@@ -206,8 +206,33 @@ impl ApiError {
                 learnt.fewer_marks = learnt.fewer_marks.max(fewer);
             }
         }
+        if settings.native_answer().is_some() && self.refuses_answer_format() {
+            learnt.answer_by_tool = true;
+        }
         learnt.no_images = learnt.no_images.or_else(|| self.refused_images());
         *learnt != before
+    }
+
+    /// Whether the error may be about the format of the final answer: as a whole, beside tools, or for its schema.
+    fn refuses_answer_format(&self) -> bool {
+        matches!(self.status, 400 | 404 | 405 | 422 | 500 | 501)
+            && !self.mentions(&["output_config.effort"])
+            && self.mentions(&[
+                "response_format",
+                "response format",
+                "response mime type",
+                "json_schema",
+                "json schema",
+                "json mode",
+                "output_config",
+                "output_format",
+                "output format",
+                "structured output",
+                "structured_output",
+                "schema is too complex",
+                "invalid schema",
+                "grammar",
+            ])
     }
 
     /// Whether the error is about images, which llama.cpp says with a 500 and OpenRouter with a 404.
@@ -260,7 +285,9 @@ impl ApiError {
         if self.mentions(&others) {
             return;
         }
-        let names_effort = self.mentions(&["effort", "output_config"]);
+        // The form of an answer stands there too.
+        let names_effort =
+            self.mentions(&["effort", "output_config"]) && !self.mentions(&["output_config.format"]);
         let names_thinking = self.mentions(&["thinking", "reasoning"]);
         // Where both go by one name, one refusal is about both.
         let one_name = settings.api == Api::OpenAi;

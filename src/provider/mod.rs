@@ -12,6 +12,7 @@ use crate::conversation::{Call, CallResult, Image, Message, Part, Role};
 use crate::sse;
 use crate::tools;
 
+pub mod answer_form;
 pub mod anthropic;
 #[cfg(test)]
 mod cuts;
@@ -20,6 +21,7 @@ pub mod openai;
 pub mod text_calls;
 pub mod thinking;
 
+pub use answer_form::AnswerForm;
 pub use errors::ApiError;
 
 /// The wire protocol spoken.
@@ -34,6 +36,8 @@ pub enum Api {
 /// A server whose rules differ from the rest of its API, told by the host name of the base URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
+    /// api.anthropic.com.
+    Anthropic,
     /// api.openai.com.
     OpenAi,
     /// openrouter.ai.
@@ -58,6 +62,8 @@ impl Host {
             Host::OpenRouter
         } else if is("api.openai.com") {
             Host::OpenAi
+        } else if is("api.anthropic.com") {
+            Host::Anthropic
         } else if is("mistral.ai") {
             Host::Mistral
         } else if is("deepseek.com") {
@@ -90,6 +96,8 @@ pub struct Settings {
     pub stop: Vec<String>,
     /// How hard the model is to think.
     pub thinking: thinking::Thinking,
+    /// The form of the final answer; absent where any text is one.
+    pub answer: Option<AnswerForm>,
     /// What was learnt of this server from its refusals.
     pub learnt: Learnt,
 }
@@ -101,6 +109,17 @@ impl Settings {
             Api::OpenAi => format!("openai {}", self.model),
             Api::Anthropic => format!("anthropic {}", self.model),
         }
+    }
+
+    /// The tools that requests offer: those of the run, and the one that takes the answer where that is needed.
+    pub fn offered(&self) -> Vec<&'static tools::Spec> {
+        let by_tool = self.answer.as_ref().filter(|_| self.native_answer().is_none());
+        self.tools.iter().copied().chain(by_tool.map(|answer| answer.tool)).collect()
+    }
+
+    /// The schema of the final answer where the API itself is asked to keep to it.
+    pub fn native_answer(&self) -> Option<&str> {
+        self.answer.as_ref()?.native.as_deref().filter(|_| !self.learnt.answer_by_tool)
     }
 
     /// Claude behind OpenRouter takes Anthropic's cache marks, on text parts.
@@ -129,6 +148,8 @@ pub struct Learnt {
     pub no_effort: bool,
     /// How often the way of thinking asked for was refused.
     pub thinking_refusals: u8,
+    /// The API's own format for the final answer is refused, or not kept to: a tool takes the answer.
+    pub answer_by_tool: bool,
     /// Why images are left out, if they are.
     pub no_images: Option<NoImages>,
 }
@@ -450,7 +471,7 @@ pub fn parse(text: &str) -> Result<Value, Fault> {
 }
 
 /// Parses JSON likewise, and gives the text too, as it can be sent back: as it came, unless it was mended.
-fn parse_and_mend(text: &str) -> Result<(Value, Cow<'_, str>), Fault> {
+pub fn parse_and_mend(text: &str) -> Result<(Value, Cow<'_, str>), Fault> {
     let parsed = match serde_json::from_str(text) {
         Ok(value) => Ok((value, Cow::Borrowed(text))),
         Err(error) => match replace_lone_surrogates(text) {
@@ -463,7 +484,7 @@ fn parse_and_mend(text: &str) -> Result<(Value, Cow<'_, str>), Fault> {
 
 /// Whether JSON text can be read alone, but perhaps not inside a request: readers bound the depth, many
 /// at 128 levels, and a request puts a few around it.
-fn is_too_deep(text: &str) -> bool {
+pub fn is_too_deep(text: &str) -> bool {
     const MOST_LEVELS: usize = 100;
     let mut levels: usize = 0;
     let mut in_string = false;

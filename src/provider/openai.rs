@@ -36,9 +36,10 @@ pub fn head(settings: &Settings) -> String {
     if !settings.stop.is_empty() {
         head.push_str(&format!(r#","stop":{}"#, json!(settings.stop)));
     }
-    if !settings.tools.is_empty() {
+    let tools = settings.offered();
+    if !tools.is_empty() {
         head.push_str(r#","tools":["#);
-        for (index, tool) in settings.tools.iter().enumerate() {
+        for (index, tool) in tools.iter().enumerate() {
             head.push_str(if index > 0 { "," } else { "" });
             head.push_str(r#"{"type":"function","function":{"name":"#);
             push_string(&mut head, tool.name);
@@ -49,6 +50,11 @@ pub fn head(settings: &Settings) -> String {
             head.push_str("}}");
         }
         head.push(']');
+    }
+    if let Some(schema) = settings.native_answer() {
+        head.push_str(r#","response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":"#);
+        head.push_str(schema);
+        head.push_str("}}");
     }
     head.push_str(r#","messages":["#);
     if !settings.system.is_empty() {
@@ -558,6 +564,7 @@ mod tests {
             temperature: None,
             stop: Vec::new(),
             thinking: Default::default(),
+            answer: None,
             learnt: Learnt::default(),
         }
     }

@@ -82,8 +82,13 @@ pub fn messages_members(settings: &Settings) -> String {
         }
         members.push_str(&format!(r#","thinking":{thinking}"#));
     }
-    if let Some(effort) = effort(settings) {
-        members.push_str(&format!(r#","output_config":{{"effort":{}}}"#, json!(effort)));
+    // The form of the answer stands beside the effort.
+    let effort = effort(settings).map(|effort| format!(r#""effort":{}"#, json!(effort)));
+    let format = settings.native_answer();
+    let format = format.map(|schema| format!(r#""format":{{"type":"json_schema","schema":{schema}}}"#));
+    let config: Vec<String> = effort.into_iter().chain(format).collect();
+    if !config.is_empty() {
+        members.push_str(&format!(r#","output_config":{{{}}}"#, config.join(",")));
     }
     members
 }

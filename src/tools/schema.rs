@@ -91,7 +91,7 @@ fn further(
 
 /// Whether a value only says that there is none: models fill in what is optional.
 fn is_left_open(schema: &Value, value: &Value, is_required: bool) -> bool {
-    let takes = |name: &str| types(schema).is_empty() || types(schema).contains(&name);
+    let takes = |name: &str| types(&schema["type"]).is_empty() || types(&schema["type"]).contains(&name);
     match value {
         Value::Null => !takes("null"),
         Value::String(text) => text.trim().is_empty() && !takes("string") && !is_required,
@@ -100,7 +100,7 @@ fn is_left_open(schema: &Value, value: &Value, is_required: bool) -> bool {
 }
 
 fn value(schema: &Value, given: &Value, place: &str) -> Result<Value, String> {
-    let types = types(schema);
+    let types = types(&schema["type"]);
     let fits = types.is_empty() || types.iter().any(|name| is_of(name, given));
     let converted = match fits {
         true => Some(Converted::Whole(given.clone())),
@@ -134,9 +134,9 @@ fn array(schema: &Value, elements: &[Value], place: &str) -> Result<Vec<Value>, 
     }
 }
 
-/// The names in `type`, which is one or a list, each once; none if there is none, and so anything goes.
-fn types(schema: &Value) -> Vec<&str> {
-    let names = match &schema["type"] {
+/// The names in a `type`, which is one or a list, each once; none if there is none, and so anything goes.
+pub fn types(of: &Value) -> Vec<&str> {
+    let names = match of {
         Value::Array(names) => names.as_slice(),
         name => std::slice::from_ref(name),
     };
@@ -149,7 +149,8 @@ fn types(schema: &Value) -> Vec<&str> {
     types
 }
 
-fn is_of(name: &str, value: &Value) -> bool {
+/// Whether a value is of the type with this name.
+pub fn is_of(name: &str, value: &Value) -> bool {
     match name {
         "string" => value.is_string(),
         "number" => value.is_number(),
@@ -163,7 +164,8 @@ fn is_of(name: &str, value: &Value) -> bool {
     }
 }
 
-fn in_words(name: &str) -> &str {
+/// A type's name as a sentence has it.
+pub fn in_words(name: &str) -> &str {
     match name {
         "string" => "a string",
         "number" => "a number",

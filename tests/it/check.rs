@@ -577,6 +577,21 @@ fn holds_an_image(message: &str) -> bool {
     message.contains(r#""type":"image""#) || message.contains(r#""type":"image_url""#)
 }
 
+/// A tool takes the answer for the rest of a run once a server has refused its form, or not kept to it.
+fn gains_answer_tool(
+    earlier: &BTreeMap<String, Box<RawValue>>,
+    later: &BTreeMap<String, Box<RawValue>>,
+) -> bool {
+    let has_form = |body: &BTreeMap<String, Box<RawValue>>| {
+        body.contains_key("response_format")
+            || body.get("output_config").is_some_and(|config| config.get().contains("\"format\""))
+    };
+    let [before, now] = [earlier, later].map(|body| body.get("tools").map(|raw| without_marks(raw.get())));
+    let before = before.unwrap_or_else(|| "[]".to_owned());
+    let added = now.as_deref().and_then(|now| now.strip_prefix(before.trim_end_matches(']')));
+    has_form(earlier) && !has_form(later) && added.is_some_and(|added| added.contains("\"StructuredOutput\""))
+}
+
 /// The later body's system prompt, tools and first messages are the earlier one's, byte for byte
 /// apart from cache marks. A last message of the user's, or of a server that paused, may have grown,
 /// because neighbours are merged.
@@ -584,7 +599,8 @@ fn grown(earlier: &[u8], later: &[u8]) -> Checked {
     let (earlier, later) = (raw_members(earlier)?, raw_members(later)?);
     for key in ["system", "tools"] {
         let [before, now] = [&earlier, &later].map(|body| body.get(key).map(|raw| without_marks(raw.get())));
-        ensure(before == now, || format!("{key} differs from the request before"))?;
+        let same = before == now || key == "tools" && gains_answer_tool(&earlier, &later);
+        ensure(same, || format!("{key} differs from the request before"))?;
     }
     let other_model = earlier.get("model").map(|raw| raw.get()) != later.get("model").map(|raw| raw.get());
     let (before, now) = (raw_messages(&earlier)?, raw_messages(&later)?);

@@ -17,6 +17,7 @@ mod executables;
 mod exit_codes;
 mod files;
 mod images;
+mod json_schema;
 mod keys;
 mod long_arguments;
 mod permissions;
