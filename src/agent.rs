@@ -4,7 +4,7 @@
 //! holds, and a reply that was cut never has a call run.
 
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::answer::{self, FinalAnswer};
 use crate::config::{Config, TextCalls};
@@ -14,13 +14,14 @@ use crate::http::net::{self, Client};
 use crate::http::recording::Recorder;
 use crate::http::{self, Asked, Http, Request, Trouble};
 use crate::image_limits;
-use crate::output::{Output, Summary, stdout_error};
+use crate::output::{ModelUsage, Output, Said, Start, Summary, stdout_error};
 use crate::provider::errors::Verdict;
+use crate::provider::shown::Growing;
 use crate::provider::{
     self, ApiError, Fault, Learnt, Reader, Reply, Settings, Stop, Usage, Wire, text_calls, thinking,
 };
 use crate::response;
-use crate::sandbox::permissions::Mode;
+use crate::sandbox::permissions::{self, Mode};
 use crate::session::Session;
 use crate::tools::read::{self, RawError};
 use crate::tools::toolbox::Toolbox;
@@ -48,8 +49,9 @@ pub struct Agent {
     headers: Vec<(String, String)>,
     http: Http,
     toolbox: Toolbox,
-    /// Whether the first call that is denied ends the run.
-    ends_with_denial: bool,
+    permission_mode: Mode,
+    /// The variable or flag that the key comes from.
+    key_source: &'static str,
     wire: Wire,
     conversation: Conversation,
     /// The answer that has a schema, or the way there.
@@ -59,9 +61,15 @@ pub struct Agent {
     /// The models that are left to be asked when this one stays overloaded.
     fallback_models: VecDeque<String>,
     max_turns: Option<u32>,
+    /// When the turn of the user's began, and what came of it since.
     begun: Instant,
     turns: u32,
     usage: Usage,
+    denied_before: usize,
+    stop_reason: Option<&'static str>,
+    /// What each model took in the whole run, and the time that requests took.
+    models: Vec<ModelUsage>,
+    api_time: Duration,
     /// The text of the last reply, kept for the summary of a run that fails.
     text: String,
     session_id: String,
@@ -76,7 +84,7 @@ impl Agent {
     /// What keeps it from beginning: a folder that cannot be recorded into, or no model to ask.
     pub fn new(config: Config, session_id: String, output: &mut Output) -> Result<Agent, Error> {
         let mut settings = config.settings;
-        let ends_with_denial = config.permissions.mode == Mode::DontAsk;
+        let permission_mode = config.permissions.mode;
         let mut toolbox = Toolbox::new(
             settings.tools.clone(),
             config.setup,
@@ -130,7 +138,8 @@ impl Agent {
             url: provider::endpoint(settings.api, &config.base_url),
             headers,
             http,
-            ends_with_denial,
+            permission_mode,
+            key_source: config.key_source,
             toolbox,
             wire: Wire::new(&settings),
             settings,
@@ -143,6 +152,10 @@ impl Agent {
             begun: Instant::now(),
             turns: 0,
             usage: Usage::default(),
+            denied_before: 0,
+            stop_reason: None,
+            models: Vec::new(),
+            api_time: Duration::ZERO,
             text: String::new(),
             session_id,
             session,
@@ -186,7 +199,7 @@ impl Agent {
         Ok(())
     }
 
-    /// How the run stands.
+    /// How the turn of the user's stands.
     pub fn summary(&self) -> Summary {
         Summary {
             text: self.text.clone(),
@@ -197,10 +210,32 @@ impl Agent {
                 .map(|found| found.value.clone()),
             turns: self.turns,
             usage: self.usage,
+            models: self.models.clone(),
             duration_ms: self.begun.elapsed().as_millis(),
+            duration_api_ms: self.api_time.as_millis(),
             session_id: self.session_id.clone(),
-            denied: self.toolbox.denied().to_vec(),
+            denied: self.toolbox.denied()[self.denied_before..].to_vec(),
+            stop_reason: self.stop_reason,
+            total_cost_usd: None,
+            api_error_status: self.http.failed_status(),
         }
+    }
+
+    /// A turn of the user's begins: what is counted for each begins anew.
+    fn begin_turn(&mut self, output: &mut Output) -> Result<(), Error> {
+        self.begun = Instant::now();
+        (self.turns, self.usage, self.stop_reason) = (0, Usage::default(), None);
+        self.denied_before = self.toolbox.denied().len();
+        self.text.clear();
+        output.turn_begins(&Start {
+            session_id: &self.session_id,
+            folder: &self.toolbox.workspace().root,
+            tools: &self.settings.offered(),
+            model: &self.settings.model,
+            permission_mode: permissions::name(self.permission_mode),
+            key_source: self.key_source,
+            skills: &[],
+        })
     }
 
     /// Brings the session file up to date and onto the disk.
@@ -214,8 +249,9 @@ impl Agent {
         self.toolbox.end()
     }
 
-    /// Runs until the model has answered; the answer is in the summary.
+    /// Runs a turn of the user's until the model has answered; the answer is in the summary.
     pub fn run(&mut self, prompt: impl Into<Parts>, output: &mut Output) -> Result<(), Error> {
+        self.begin_turn(output)?;
         self.add_prompt(prompt)?;
         if let Some(answer) = &mut self.answer {
             answer.begin();
@@ -226,8 +262,10 @@ impl Agent {
             self.text = texts(&reply.parts).join("\n");
             let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
             match reply.stop {
-                Stop::Declined(_) | Stop::Filtered | Stop::WindowFull => return Err(broken_off(&reply.stop)),
-                Stop::Cut if !has_calls => return Err(broken_off(&reply.stop)),
+                Stop::Declined(_) | Stop::Filtered | Stop::WindowFull => {
+                    return self.break_off(&reply, output);
+                }
+                Stop::Cut if !has_calls => return self.break_off(&reply, output),
                 Stop::Cut => {
                     cuts += 1;
                     if cuts == MOST_CUTS {
@@ -235,7 +273,7 @@ impl Agent {
                             "{MOST_CUTS} replies in a row were cut at the output limit in the middle of a call: raise --max-output-tokens"
                         )));
                     }
-                    self.refuse_cut_calls(reply.parts);
+                    self.refuse_cut_calls(reply, output)?;
                 }
                 Stop::Paused if !has_calls => {
                     pauses += 1;
@@ -244,7 +282,7 @@ impl Agent {
                             "the server paused its reply {MOST_PAUSES} times in a row"
                         )));
                     }
-                    self.conversation.add_reply(reply.parts, &self.settings.origin());
+                    self.add_reply(reply, output)?;
                 }
                 Stop::Botched if !has_calls => {
                     botched += 1;
@@ -262,7 +300,7 @@ impl Agent {
                 Stop::Finished | Stop::Botched | Stop::Paused if has_calls => {
                     (nudged, cuts, pauses, botched) = (false, 0, 0, 0);
                     output.end_shown()?;
-                    let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
+                    let calls = self.add_reply(reply, output)?;
                     self.run_calls(&calls, output)?;
                     if self.is_answered()? {
                         return Ok(());
@@ -279,7 +317,7 @@ impl Agent {
                     self.conversation.add_user(NUDGE);
                 }
                 Stop::Finished | Stop::Botched | Stop::Paused => {
-                    self.conversation.add_reply(reply.parts, &self.settings.origin());
+                    self.add_reply(reply, output)?;
                     // What was said before a pause is the beginning of the same answer.
                     self.text = self.conversation.messages().last().map_or_else(String::new, Message::text);
                     if self.ends_with_text(output)? {
@@ -288,6 +326,23 @@ impl Agent {
                 }
             }
         }
+    }
+
+    /// Takes a reply into the conversation and tells it; its calls have the ids that they keep.
+    fn add_reply(&mut self, reply: Reply, output: &mut Output) -> Result<Vec<Call>, Error> {
+        let Reply { parts, stop, usage, .. } = reply;
+        let count = parts.len();
+        let calls = self.conversation.add_reply(parts, &self.settings.origin());
+        let parts = self.conversation.last_parts(count);
+        output.replied(&Said { parts, stop: &stop, usage, model: &self.settings.model })?;
+        Ok(calls)
+    }
+
+    /// Tells a reply that ends the run, since nothing can follow its end.
+    fn break_off(&self, reply: &Reply, output: &mut Output) -> Result<(), Error> {
+        let Reply { parts, stop, usage, .. } = reply;
+        output.replied(&Said { parts, stop, usage: *usage, model: &self.settings.model })?;
+        Err(broken_off(stop))
     }
 
     /// One request. If the reply asks for a tool, its first call is run and the raw result written; the
@@ -355,9 +410,13 @@ impl Agent {
             let api = self.settings.api;
             let (settings, text_calls) = (&self.settings, self.text_calls);
             let mut learnt = settings.learnt.clone();
+            let conversation = &self.conversation;
+            let begun = Instant::now();
             let asked = self.http.ask(&request, output, |answer, output| {
-                let reply =
-                    response::read(answer, api, &mut |reader| show_growth(reader, text_calls, output));
+                output.reply_begins(&settings.model);
+                let reply = response::read(answer, api, &mut |reader| {
+                    show_growth(reader, text_calls, conversation, output)
+                });
                 reply.map_err(|trouble| match trouble {
                     Trouble::Fault(Fault::Api(error), _) if error.teach(settings, &mut learnt) => {
                         Trouble::Rewrite
@@ -365,6 +424,7 @@ impl Agent {
                     trouble => trouble,
                 })
             });
+            self.api_time += begun.elapsed();
             match asked {
                 Ok(Asked::Answered(mut reply)) => {
                     self.take_note(&mut reply, bytes, output)?;
@@ -437,6 +497,14 @@ impl Agent {
     fn take_note(&mut self, reply: &mut Reply, bytes: usize, output: &mut Output) -> Result<(), Error> {
         self.turns += 1;
         self.usage.add(reply.usage);
+        self.stop_reason = Some(reply.stop.word(&reply.parts));
+        let model = &self.settings.model;
+        match self.models.iter_mut().find(|used| used.model == *model) {
+            Some(used) => used.usage.add(reply.usage),
+            None => {
+                self.models.push(ModelUsage { model: model.clone(), usage: reply.usage, cost_usd: None });
+            }
+        }
         if !self.http.is_replaying() {
             // Images cost tokens by their dimensions, few for their bytes.
             let images = match self.settings.learnt.no_images {
@@ -500,7 +568,7 @@ impl Agent {
     /// Whether the run may go on after what was denied.
     fn check_denials(&self) -> Result<(), Error> {
         match self.toolbox.denied().first() {
-            Some(denied) if self.ends_with_denial => Err(Error::Permission(format!(
+            Some(denied) if self.permission_mode == Mode::DontAsk => Err(Error::Permission(format!(
                 "a call of {} was denied, which ends the run (--permission-mode dontAsk): {}",
                 denied.tool, denied.denial.0
             ))),
@@ -511,9 +579,10 @@ impl Agent {
     /// Answers every call, in order, also where the run ends with one of them. Behind that one none is run.
     fn run_calls(&mut self, calls: &[Call], output: &mut Output) -> Result<(), Error> {
         let mut results = Vec::with_capacity(calls.len());
-        let mut ended = Ok(());
+        let (mut ended, mut told) = (Ok(()), Ok(()));
         for call in calls {
             let mut outcome = match &ended {
+                Ok(()) if told.is_err() => Outcome::error("not run: the reader of the output has left"),
                 Ok(()) => self.run_call(call, output).unwrap_or_else(|error| {
                     let outcome = Outcome::error(format!("not run: {error}"));
                     ended = Err(error);
@@ -533,9 +602,13 @@ impl Agent {
                 images: outcome.images,
                 is_error: outcome.is_error,
             });
+            if let (true, Some(result)) = (told.is_ok(), results.last()) {
+                told = output.result(result);
+            }
         }
+        // A reader that has left, too, leaves a conversation in which every call has its result.
         self.conversation.add_results(results);
-        ended
+        ended.and(told)
     }
 
     fn run_call(&mut self, call: &Call, output: &mut Output) -> Result<Outcome, Error> {
@@ -559,15 +632,15 @@ impl Agent {
     }
 
     /// Answers the calls of a reply that was cut: none of them has run.
-    fn refuse_cut_calls(&mut self, mut parts: Vec<Part>) {
+    fn refuse_cut_calls(&mut self, mut reply: Reply, output: &mut Output) -> Result<(), Error> {
         const WHY: &str = "not run: the reply was cut at the output limit before its calls were complete. Make smaller calls, for instance a long file in several parts";
-        for part in &mut parts {
+        for part in &mut reply.parts {
             if let Part::Call(call) = part {
                 call.refusal = Some(WHY.to_owned());
             }
         }
-        let calls = self.conversation.add_reply(parts, &self.settings.origin());
-        let results = calls
+        let calls = self.add_reply(reply, output)?;
+        let results: Vec<CallResult> = calls
             .into_iter()
             .map(|call| CallResult {
                 call_id: call.id,
@@ -576,18 +649,32 @@ impl Agent {
                 is_error: true,
             })
             .collect();
+        let told = results.iter().try_for_each(|result| output.result(result));
         self.conversation.add_results(results);
+        told
     }
 }
 
-/// Shows what is new of a reply's text. What may yet become a call is not shown as an answer.
-fn show_growth(reader: &Reader, text_calls: TextCalls, output: &mut Output) -> Result<(), Error> {
-    if !output.streams_text() {
+/// Shows what is new of a reply. What may yet become a call is not shown as an answer.
+fn show_growth(
+    reader: &Reader,
+    text_calls: TextCalls,
+    conversation: &Conversation,
+    output: &mut Output,
+) -> Result<(), Error> {
+    if !output.streams_text() && !output.tells_growth() {
         return Ok(());
     }
-    match reader.visible_text() {
-        text if text_calls == TextCalls::Run && text_calls::may_become_calls(text) => Ok(()),
-        text => output.show(text),
+    let text = reader.visible_text();
+    let is_held = text_calls == TextCalls::Run && text_calls::may_become_calls(text);
+    if output.tells_growth() {
+        let mut growing = reader.growing();
+        growing.retain(|(_, block)| !(is_held && matches!(block, Growing::Text(_))));
+        return output.grows(&growing, |id| conversation.has_call(id));
+    }
+    match is_held {
+        true => Ok(()),
+        false => output.show(text),
     }
 }
 

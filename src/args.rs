@@ -104,6 +104,8 @@ pub struct Args {
     pub output_format: OutputFormat,
     /// `--json-schema`: the schema, or `@` and the name of its file.
     pub json_schema: Option<OsString>,
+    /// `--include-partial-messages`.
+    pub partial_messages: bool,
     /// `--verbose`.
     pub verbose: bool,
     /// `-q`.
@@ -170,6 +172,9 @@ impl Args {
         }
         if self.record.is_some() && self.replay.is_some() {
             return refuse("--record and --replay exclude each other: record a live run");
+        }
+        if self.partial_messages && self.output_format != OutputFormat::StreamJson {
+            return refuse("--include-partial-messages needs --output-format stream-json");
         }
         if self.single_step && (self.output.is_some() || self.output_format != OutputFormat::Text) {
             return refuse(

@@ -31,7 +31,7 @@ use containment::state_folder;
 pub use containment::{
     Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
 };
-use endpoint::{endpoint, headers, host_of, keys, model, replayed_endpoint, secrets};
+use endpoint::{endpoint, headers, host_of, key_source, keys, model, replayed_endpoint, secrets};
 pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};
 
 /// The flags in the file that `COTTER_CONFIG` names, if it names one: they hold where nothing else is typed.
@@ -90,6 +90,8 @@ pub struct Config {
     pub headers: Vec<(String, String)>,
     /// The key and the values of the headers asked for.
     pub secrets: Vec<Secret>,
+    /// The variable or flag that the key comes from, or `none`.
+    pub key_source: &'static str,
     /// The programs that are tools, yet to be asked what they are.
     pub executables: Executables,
     /// What context files say, which is in the system prompt, and what there is to say of them.
@@ -180,10 +182,12 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let now = clock(environment, replay.is_some())?;
     let own_key = endpoint.key.as_ref().map(|(key, _)| key.expose());
     let (setup, containment_lines) = setup(args, environment, own_key)?;
+    let key_source = key_source(args, &endpoint);
     Ok(Config {
         fallback_models: fallback_models(args, &settings.model)?,
         settings,
         base_url: endpoint.base_url,
+        key_source,
         secrets,
         host_name,
         loopback,

@@ -290,6 +290,17 @@ impl Conversation {
         lines
     }
 
+    /// Whether a call has this id already.
+    pub fn has_call(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// The last parts of the last message, so many of them.
+    pub fn last_parts(&self, count: usize) -> &[Part] {
+        let parts = self.messages.last().map_or(&[][..], |message| &message.parts);
+        &parts[parts.len().saturating_sub(count)..]
+    }
+
     fn unused_id(&self) -> String {
         let mut number = self.ids.len() + 1;
         loop {

@@ -22,6 +22,7 @@ mod sandbox;
 mod session;
 mod sse;
 mod tools;
+mod uuid;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -72,7 +73,7 @@ fn run(
     output: &mut Output,
     summary: &mut Summary,
 ) -> Result<ExitCode, Error> {
-    summary.session_id = session_id();
+    summary.session_id = uuid::random();
     // Before a key is read: nobody but root looks into this process, and no core dump holds the key.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let environment = Environment::of_process();
@@ -230,14 +231,4 @@ fn tool_list(offered: &[&tools::Spec]) -> String {
         list.push_str(&format!("{line}\n"));
     }
     list
-}
-
-/// A random UUID, version 4.
-fn session_id() -> String {
-    let mut bytes = [0; 16];
-    // Without randomness the id is not unique, and a second run keeps no session: there is a file already.
-    let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    let number = u128::from_be_bytes(bytes) & !(0xF << 76) & !(0x3 << 62) | (4 << 76) | (2 << 62);
-    let digits = format!("{number:032x}");
-    format!("{}-{}-{}-{}-{}", &digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..])
 }

@@ -3,39 +3,30 @@
 //! Standard output carries the answer (or its JSON) and nothing else; all that is said about the run goes
 //! to standard error. On a terminal, control characters of the model's are made visible.
 
-use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Access, access};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::args::{Args, OutputFormat};
 use crate::config::{Secret, hide};
+use crate::conversation::CallResult;
 use crate::error::Error;
-use crate::provider::Usage;
-use crate::tools::toolbox::Denied;
+use crate::provider::Stop;
+use crate::provider::shown::Growing;
+use crate::uuid;
 
-/// How a run ended, for the JSON formats.
-#[derive(Default)]
-pub struct Summary {
-    /// The answer, or what there was of it.
-    pub text: String,
-    /// What the answer says, where it fits a schema.
-    pub structured_output: Option<Value>,
-    /// How many replies the model gave.
-    pub turns: u32,
-    /// The tokens of all requests.
-    pub usage: Usage,
-    /// How long the run took.
-    pub duration_ms: u128,
-    /// The run's id, a random UUID.
-    pub session_id: String,
-    /// The calls that were not allowed to run.
-    pub denied: Vec<Denied>,
-}
+mod answer_file;
+mod events;
+mod partial;
+mod stdout;
+mod summary;
+
+use answer_file::AnswerFile;
+pub use events::{Retry, Said, Start};
+use partial::Partial;
+pub use stdout::stdout_error;
+use stdout::{Stdout, write_stdout};
+pub use summary::{ModelUsage, Summary};
 
 /// Both streams, and what is known of them.
 pub struct Output {
@@ -55,6 +46,14 @@ pub struct Output {
     in_line: bool,
     /// Whether the waiting indicator stands on the terminal.
     waiting: bool,
+    /// Whether events tell a reply while it grows.
+    tells_growth: bool,
+    /// The reply in progress, as far as events have told it.
+    partial: Option<Partial>,
+    /// The run's id, once a turn has begun.
+    session_id: String,
+    /// Whether the turn's result has been printed: there is one for each.
+    is_reported: bool,
 }
 
 impl Output {
@@ -73,6 +72,10 @@ impl Output {
             shown: String::new(),
             in_line: false,
             waiting: false,
+            tells_growth: false,
+            partial: None,
+            session_id: String::new(),
+            is_reported: false,
         }
     }
 
@@ -91,25 +94,9 @@ impl Output {
         self.holds_text = args.json_schema.is_some();
         self.verbose = args.verbose;
         self.quiet = args.quiet;
+        self.tells_growth = args.partial_messages;
         if let Some(file) = &args.output {
-            let folder = folder_of(file);
-            if !folder.is_dir() {
-                return Err(Error::Usage(format!(
-                    "-o \"{}\": there is no folder \"{}\"",
-                    file.display(),
-                    folder.display()
-                )));
-            }
-            let refuse = |why: &str| Err(Error::Usage(format!("-o \"{}\": {why}", file.display())));
-            if file.is_dir() || file.as_os_str().as_bytes().ends_with(b"/") {
-                return refuse("it is a folder");
-            }
-            let target = real_target(file);
-            // An answer that has nowhere to go is found out before it is paid for.
-            if let Err(error) = may_be_written(file, target.as_deref()) {
-                return refuse(&error.to_string());
-            }
-            self.file = Some(AnswerFile { path: file.clone(), target });
+            self.file = Some(AnswerFile::new(file)?);
         }
         Ok(())
     }
@@ -250,7 +237,7 @@ impl Output {
     pub fn print(&mut self, text: &str) -> Result<(), Error> {
         self.clear_waiting();
         match &self.file {
-            Some(file) => write_file(file, text.as_bytes()),
+            Some(file) => file.write(text.as_bytes()),
             None => write_stdout(text.as_bytes(), true),
         }
     }
@@ -259,6 +246,80 @@ impl Output {
     pub fn raw_bytes(&mut self) -> impl Write {
         self.clear_waiting();
         Stdout
+    }
+
+    /// A turn of the user's begins: in stream-json, the event that says what it begins with.
+    pub fn turn_begins(&mut self, start: &Start) -> Result<(), Error> {
+        self.is_reported = false;
+        if self.format != OutputFormat::StreamJson {
+            return Ok(());
+        }
+        start.session_id.clone_into(&mut self.session_id);
+        let event = events::init(start, &uuid::random());
+        self.write_line(&event, Progress::Going)
+    }
+
+    /// An attempt at a reply begins; whatever an earlier one has said is void.
+    pub fn reply_begins(&mut self, model: &str) {
+        self.partial = self.tells_growth.then(|| Partial::new(message_id(), model));
+    }
+
+    /// Whether events tell a reply while it grows.
+    pub fn tells_growth(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// Tells what is new of a growing reply. A call whose id `is_taken` gets another in the conversation.
+    pub fn grows(
+        &mut self,
+        growing: &[(u64, Growing)],
+        is_taken: impl Fn(&str) -> bool,
+    ) -> Result<(), Error> {
+        let Some(partial) = &mut self.partial else { return Ok(()) };
+        let events = partial.grow(growing, is_taken);
+        events.into_iter().try_for_each(|event| self.event(events::stream_event(event), Progress::Going))
+    }
+
+    /// A reply is whole and in the conversation.
+    pub fn replied(&mut self, said: &Said) -> Result<(), Error> {
+        if self.format != OutputFormat::StreamJson {
+            return Ok(());
+        }
+        // A reader that leaves now does so behind the answer.
+        let progress = match (said.stop, said.stop.word(said.parts)) {
+            (Stop::Finished, "end_turn") => Progress::Answered,
+            _ => Progress::Going,
+        };
+        let id = match self.partial.take() {
+            Some(mut partial) => {
+                for event in partial.finish(said) {
+                    self.event(events::stream_event(event), progress)?;
+                }
+                partial.message_id().to_owned()
+            }
+            None => message_id(),
+        };
+        events::assistant(said, &id).into_iter().try_for_each(|event| self.event(event, progress))
+    }
+
+    /// A call has its result.
+    pub fn result(&mut self, result: &CallResult) -> Result<(), Error> {
+        if self.format != OutputFormat::StreamJson {
+            return Ok(());
+        }
+        let text = hide(&result.text, &self.secrets);
+        self.event(events::user(&CallResult { text, ..result.clone() }), Progress::Going)
+    }
+
+    /// The request is made again after a wait.
+    pub fn retrying(&mut self, retry: &Retry) -> Result<(), Error> {
+        self.attempt_broke()?;
+        let Retry { error, attempt, most, wait, .. } = retry;
+        self.warn(&format!("{error}: asking again in {:.1} s ({attempt} of {most})", wait.as_secs_f64()));
+        if self.format != OutputFormat::StreamJson {
+            return Ok(());
+        }
+        self.event(events::retry(retry), Progress::Going)
     }
 
     /// Prints the finished answer.
@@ -275,19 +336,26 @@ impl Output {
                     false => format!("{text}\n"),
                 }
             }
-            OutputFormat::Json | OutputFormat::StreamJson => format!("{}\n", result(summary, None)),
+            OutputFormat::Json | OutputFormat::StreamJson => self.result_line(summary, None),
         };
-        let Some(file) = &self.file else { return write_stdout(text.as_bytes(), true) };
-        write_file(file, text.as_bytes()).or_else(|error| {
-            // The answer is not lost with its file. In JSON, the report of the failure carries it.
-            if self.format == OutputFormat::Text {
-                write_stdout(text.as_bytes(), true)?;
-            }
-            Err(error)
-        })
+        if let Some(file) = &self.file {
+            file.write(text.as_bytes()).or_else(|error| {
+                // The answer is not lost with its file. In JSON, the report of the failure carries it.
+                if self.format == OutputFormat::Text {
+                    write_stdout(text.as_bytes(), true)?;
+                }
+                Err(error)
+            })?;
+        }
+        self.is_reported = true;
+        // The events of a run end with its result, wherever else that goes.
+        match self.file.is_some() && self.format != OutputFormat::StreamJson {
+            true => Ok(()),
+            false => write_stdout(text.as_bytes(), true),
+        }
     }
 
-    /// Reports how a run failed: on standard error, and in the JSON formats as the result too.
+    /// Reports how a run failed: on standard error, and in the JSON formats as the turn's result too.
     pub fn failure(&mut self, error: &Error, summary: &Summary) {
         // A reader that has gone is a quiet end.
         if let Error::ClosedOutput { .. } = error {
@@ -296,164 +364,69 @@ impl Output {
         let _ = self.end_shown();
         let message = hide(&error.to_string(), &self.secrets);
         self.line(&message);
-        if self.format != OutputFormat::Text {
-            let text = format!("{}\n", result(summary, Some((error, &message))));
-            let in_file = self.file.as_ref().is_some_and(|file| write_file(file, text.as_bytes()).is_ok());
-            // The result is never lost: what cannot go into the file goes to standard output.
-            match if in_file { Ok(()) } else { write_stdout(text.as_bytes(), false) } {
-                Ok(()) | Err(Error::ClosedOutput { .. }) => {}
-                // Where standard output is what failed, it fails again in the same way.
-                Err(second) if second.to_string() == error.to_string() => {}
-                Err(second) => self.line(&second.to_string()),
-            }
+        if self.format == OutputFormat::Text || std::mem::replace(&mut self.is_reported, true) {
+            return;
         }
-    }
-}
-
-/// The terminal result object, with the member names that `claude` uses.
-fn result(summary: &Summary, error: Option<(&Error, &str)>) -> Value {
-    let usage = summary.usage;
-    let mut value = json!({
-        "type": "result",
-        "subtype": match error {
-            None => "success",
-            Some((Error::Turns(_), _)) => "error_max_turns",
-            Some((Error::Unfit(_), _)) => "error_max_structured_output_retries",
-            Some(_) => "error_during_execution",
-        },
-        "is_error": error.is_some(),
-        "duration_ms": u64::try_from(summary.duration_ms).unwrap_or(u64::MAX),
-        "num_turns": summary.turns,
-        "result": summary.text,
-        "session_id": summary.session_id,
-        "usage": {
-            "input_tokens": usage.input,
-            "cache_creation_input_tokens": usage.cache_write,
-            "cache_read_input_tokens": usage.cache_read,
-            "output_tokens": usage.output,
-        },
-        "permission_denials": summary.denied.iter().map(denial).collect::<Vec<_>>(),
-    });
-    if let Some(answer) = &summary.structured_output {
-        value["structured_output"] = answer.clone();
-    }
-    if let Some((error, message)) = error {
-        value["error"] = json!({
-            "class": error.class(), "code": error.exit_code(), "message": message,
-        });
-    }
-    value
-}
-
-/// A denied call, with the member names that `claude` uses.
-fn denial(denied: &Denied) -> Value {
-    json!({"tool_name": denied.tool, "tool_use_id": denied.call_id, "tool_input": denied.input})
-}
-
-/// Standard output, written to without a buffer. The standard library's own takes a descriptor that cannot
-/// be written for one that swallows everything, and gives up where a pipe that does not block is full.
-struct Stdout;
-
-impl Write for Stdout {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let stdout = rustix::stdio::stdout();
-        loop {
-            match rustix::io::write(stdout, bytes) {
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => {
-                    let mut waited = [PollFd::from_borrowed_fd(stdout, PollFlags::OUT)];
-                    match poll(&mut waited, None) {
-                        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                        Err(error) => return Err(error.into()),
-                    }
-                }
-                written => return Ok(written?),
-            }
+        // The result is never lost: what cannot go into the file goes to standard output.
+        match self.print_failure(error, &message, summary) {
+            Ok(()) | Err(Error::ClosedOutput { .. }) => {}
+            // Where standard output is what failed, it fails again in the same way.
+            Err(second) if second.to_string() == error.to_string() => {}
+            Err(second) => self.line(&second.to_string()),
         }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+    fn print_failure(&mut self, error: &Error, message: &str, summary: &Summary) -> Result<(), Error> {
+        let has_begun = !self.session_id.is_empty();
+        if has_begun
+            && let Some(event) = events::api_failure(error, summary.api_error_status, message, &message_id())
+        {
+            self.event(event, Progress::Going)?;
+        }
+        let text = self.result_line(summary, Some((error, message)));
+        let in_file = self.file.as_ref().is_some_and(|file| file.write(text.as_bytes()).is_ok());
+        match in_file && self.format != OutputFormat::StreamJson {
+            true => Ok(()),
+            false => write_stdout(text.as_bytes(), false),
+        }
+    }
+
+    fn result_line(&self, summary: &Summary, error: Option<(&Error, &str)>) -> String {
+        let mut result = events::result(summary, error);
+        result["uuid"] = Value::from(uuid::random());
+        format!("{result}\n")
+    }
+
+    /// Prints an event with the run's id and its own.
+    fn event(&mut self, mut event: Value, progress: Progress) -> Result<(), Error> {
+        event["session_id"] = Value::from(self.session_id.as_str());
+        event["uuid"] = Value::from(uuid::random());
+        self.write_line(&event, progress)
+    }
+
+    fn write_line(&mut self, event: &Value, progress: Progress) -> Result<(), Error> {
+        self.clear_waiting();
+        write_stdout(format!("{event}\n").as_bytes(), matches!(progress, Progress::Answered))
     }
 }
 
-/// Writes to standard output and sees that it arrives.
-fn write_stdout(bytes: &[u8], answered: bool) -> Result<(), Error> {
-    Stdout.write_all(bytes).map_err(|error| stdout_error(&error, answered))
+/// How far a turn is, for a reader that leaves.
+#[derive(Clone, Copy)]
+enum Progress {
+    /// The answer is not there yet.
+    Going,
+    /// It is.
+    Answered,
+}
+
+/// A name for a message, as the Messages API makes them.
+fn message_id() -> String {
+    format!("msg_{}", uuid::random().replace('-', ""))
 }
 
 /// An error of a process that has nobody above it to report to.
 pub fn complain(text: &str) {
     let _ = io::stderr().write_all(format!("cotter: {}\n", visible(text)).as_bytes());
-}
-
-/// What a failed write to standard output means.
-pub fn stdout_error(error: &io::Error, answered: bool) -> Error {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe => Error::ClosedOutput { answered },
-        _ => Error::Internal(format!("cannot write standard output: {error}")),
-    }
-}
-
-/// The file whole or not at all: beside it first, then in its place. What is no regular file (a FIFO, a
-/// device) is written as it is, and so is what a descriptor leads to: replacing the file behind
-/// `/dev/stdout` would take it from whoever opened it.
-/// The file that `-o` names.
-struct AnswerFile {
-    path: PathBuf,
-    /// Where that really lay at the start. Nothing contains cotter, so a tool that makes a symbolic link of
-    /// the file, or of a folder above it, must not choose where the answer goes.
-    target: Option<PathBuf>,
-}
-
-/// Whether the answer can go there, as far as that can be told without touching anything.
-fn may_be_written(path: &Path, target: Option<&Path>) -> io::Result<()> {
-    match fs::metadata(path) {
-        Ok(_) => Ok(access(path, Access::WRITE_OK)?),
-        // Nobody can make a file among these.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !is_descriptor(path) => {
-            let folder = folder_of(target.unwrap_or(path));
-            Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Whether a path leads to what is open already, or to the like.
-fn is_descriptor(path: &Path) -> bool {
-    ["/dev/fd", "/dev/stdout", "/dev/stderr", "/proc"].iter().any(|place| path.starts_with(place))
-}
-
-/// Where a file lies that may not be there yet. None if that cannot be told.
-fn real_target(path: &Path) -> Option<PathBuf> {
-    let followed = crate::tools::write::follow_links(path).ok()?;
-    std::path::absolute(followed).ok().map(|path| crate::sandbox::paths::real(&path))
-}
-
-/// Tools have ended by now.
-fn write_file(file: &AnswerFile, bytes: &[u8]) -> Result<(), Error> {
-    let path = &file.path;
-    let failed = |error: io::Error| Error::Internal(format!("cannot write \"{}\": {error}", path.display()));
-    let is_descriptor = is_descriptor(path);
-    if !is_descriptor && real_target(path) != file.target {
-        return Err(failed(io::Error::other("it has come to lead elsewhere during the run")));
-    }
-    let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-    match is_descriptor || special {
-        true => fs::OpenOptions::new()
-            .append(true)
-            .open(path)
-            .and_then(|mut file| file.write_all(bytes))
-            .map_err(failed),
-        false => crate::tools::write::replace_file(path, bytes).map(drop).map_err(failed),
-    }
-}
-
-fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    }
 }
 
 /// The text with control characters, and those that turn the reading direction, made visible: on a

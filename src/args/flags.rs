@@ -155,6 +155,7 @@ pub const FLAGS: &[Flag] = &[
         "SCHEMA|@FILE",
         "answer in JSON that fits this JSON Schema, or end with code 8",
     ),
+    flag("Output", "", "include-partial-messages", "", "stream-json: tell replies while they grow, too"),
     flag("Output", "", "verbose", "", "one line on stderr for each request and each call"),
     flag(
         "Output",
@@ -201,7 +202,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("context-window", NOT_YET),
     ("continue", NOT_YET),
     ("fork-session", NOT_YET),
-    ("include-partial-messages", NOT_YET),
     ("input-format", "the prompt is text, from the argument, -f or standard input"),
     ("max-budget-usd", NOT_YET),
     ("max-tool-calls", "limit the run with --max-turns"),

@@ -258,6 +258,7 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         }
         "json-schema" => args.json_schema = Some(value),
         // The last one said holds, so that a flag typed overrides one in the file of defaults.
+        "include-partial-messages" => args.partial_messages = true,
         "verbose" => (args.verbose, args.quiet) = (true, false),
         "quiet" => (args.verbose, args.quiet) = (false, true),
         "max-turns" => args.max_turns = Some(count(flag, &value, 1)?),

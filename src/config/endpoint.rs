@@ -123,6 +123,19 @@ fn typed_endpoint(
     Ok(Endpoint { api, base_url: base_url.to_owned(), key, default_model })
 }
 
+/// The variable or flag that the key comes from, or `none`.
+pub fn key_source(args: &Args, endpoint: &Endpoint) -> &'static str {
+    let at_openrouter = || host_of(&endpoint.base_url).is_ok_and(|host| Host::of(&host) == Host::OpenRouter);
+    match (&endpoint.key, endpoint.api) {
+        (None, _) => "none",
+        _ if args.api_key_file.is_some() => "--api-key-file",
+        (Some((_, KeyHeader::Bearer)), Api::Anthropic) => "ANTHROPIC_AUTH_TOKEN",
+        (Some(_), Api::Anthropic) => "ANTHROPIC_API_KEY",
+        (Some(_), Api::OpenAi) if endpoint.default_model.is_some() || at_openrouter() => "OPENROUTER_API_KEY",
+        (Some(_), Api::OpenAi) => "OPENAI_API_KEY",
+    }
+}
+
 /// The API that a recording was made with: no key, and no request ever leaves.
 pub fn replayed_endpoint(args: &Args, recorded: &recording::Origin) -> Result<Endpoint, Error> {
     let api = asked_api(args).unwrap_or(recorded.api);

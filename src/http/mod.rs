@@ -7,7 +7,7 @@ use std::io::Read;
 use std::time::{Duration, SystemTime};
 
 use crate::error::Error;
-use crate::output::Output;
+use crate::output::{Output, Retry};
 use crate::provider::errors::Verdict;
 use crate::provider::{ApiError, Fault};
 
@@ -34,6 +34,8 @@ pub struct Http {
     /// How often a server that is overloaded is asked again.
     overload_retries: u32,
     loopback: bool,
+    /// The HTTP status with which the last question failed, if it did and there was one.
+    failed_status: Option<u16>,
 }
 
 /// A request, the same in every attempt.
@@ -184,7 +186,15 @@ impl Http {
         max_retries: u32,
         loopback: bool,
     ) -> Http {
-        Http { client, recorder, replay, max_retries, overload_retries: u32::MAX, loopback }
+        Http {
+            client,
+            recorder,
+            replay,
+            max_retries,
+            overload_retries: u32::MAX,
+            loopback,
+            failed_status: None,
+        }
     }
 
     /// Whether replies come from a recording.
@@ -197,6 +207,11 @@ impl Http {
         self.overload_retries = most;
     }
 
+    /// The HTTP status with which the last question failed, if it did and there was one.
+    pub fn failed_status(&self) -> Option<u16> {
+        self.failed_status
+    }
+
     /// Asks until `read` makes a reply of a response, or nothing helps any more.
     pub fn ask<T>(
         &mut self,
@@ -206,6 +221,7 @@ impl Http {
     ) -> Result<Asked<T>, Error> {
         let mut retries = 0;
         let mut waited = Duration::ZERO;
+        self.failed_status = None;
         loop {
             let trouble = match self.attempt(request).and_then(|answer| read(answer, output)) {
                 Ok(reply) => return Ok(Asked::Answered(reply)),
@@ -218,6 +234,8 @@ impl Http {
                 Trouble::Fault(_, hint) => *hint,
                 _ => None,
             };
+            let status = status_of(&trouble);
+            self.failed_status = status;
             let error = error_of(trouble, request.url);
             // A trouble that is worth fewer attempts than were made already is final too.
             if retries >= most {
@@ -231,9 +249,8 @@ impl Http {
                 return Err(too_long(error, wait));
             }
             retries += 1;
-            output.attempt_broke()?;
-            output
-                .warn(&format!("{error}: asking again in {:.1} s ({retries} of {most})", wait.as_secs_f64()));
+            output.retrying(&Retry { error: &error, status, attempt: retries, most, wait })?;
+            self.failed_status = None;
             std::thread::sleep(wait);
             waited += wait;
         }
@@ -321,6 +338,14 @@ fn random_fraction() -> f64 {
     // Without randomness all runs wait equally long, which still works.
     let _ = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
     f64::from(u32::from_ne_bytes(bytes)) / f64::from(u32::MAX)
+}
+
+/// The HTTP status of an answer that was a refusal.
+fn status_of(trouble: &Trouble) -> Option<u16> {
+    match trouble {
+        Trouble::Fault(Fault::Api(error), _) => Some(error.status),
+        _ => None,
+    }
 }
 
 fn error_of(trouble: Trouble, url: &str) -> Error {

@@ -3,14 +3,17 @@
 //! Pure. Blocks that only Anthropic understands (thinking, server tools) are kept as JSON text and go back
 //! unchanged, in their place.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::shown::Growing;
 use super::{
     ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stop, Usage, finish_call, hashed_id, is_too_deep,
-    legal_name, number, parse_and_mend, push_string, result_text, shown_images, static_mark, thinking,
+    legal_name, number, parse_and_mend, plain_name, push_string, result_text, shown_images, static_mark,
+    thinking,
 };
 use crate::conversation::{Image, Message, Part, Role};
 use crate::sse;
@@ -265,6 +268,27 @@ impl Reader {
     /// The text so far, blocks one after another.
     pub fn visible_text(&self) -> &str {
         &self.text
+    }
+
+    /// The blocks so far.
+    pub fn growing(&self) -> Vec<(u64, Growing<'_>)> {
+        let growing = self.blocks.iter().filter_map(|(index, block)| {
+            let growing = match block {
+                Block::Nothing => return None,
+                Block::Text(text) => Growing::Text(text),
+                Block::Call { id, name, input, placeholder, .. } => {
+                    let whole = input.is_empty() && placeholder != "{}";
+                    let arguments = if whole { placeholder } else { input };
+                    Growing::Call { id, name: plain_name(name), arguments }
+                }
+                Block::Thinking { thinking, signature, .. } => {
+                    Growing::Thinking(Cow::Borrowed(thinking), signature)
+                }
+                Block::Vendor { text, input, .. } => Growing::Other(input.is_empty().then_some(text)),
+            };
+            Some((*index, growing))
+        });
+        growing.collect()
     }
 
     /// The place of a block that begins: a place taken twice would lose what stands there.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::conversation::{Call, CallResult, Image, Message, Part, Role};
 use crate::sse;
 use crate::tools;
+use shown::Growing;
 
 pub mod answer_form;
 pub mod anthropic;
@@ -18,6 +19,7 @@ pub mod anthropic;
 mod cuts;
 pub mod errors;
 pub mod openai;
+pub mod shown;
 pub mod text_calls;
 pub mod thinking;
 
@@ -380,6 +382,22 @@ pub enum Stop {
     Botched,
 }
 
+impl Stop {
+    /// The word that the Messages API has for the end of a reply with these parts.
+    pub fn word(&self, parts: &[Part]) -> &'static str {
+        match self {
+            Stop::Finished | Stop::Botched if parts.iter().any(|part| matches!(part, Part::Call(_))) => {
+                "tool_use"
+            }
+            Stop::Finished | Stop::Botched => "end_turn",
+            Stop::Cut => "max_tokens",
+            Stop::WindowFull => "model_context_window_exceeded",
+            Stop::Filtered | Stop::Declined(_) => "refusal",
+            Stop::Paused => "pause_turn",
+        }
+    }
+}
+
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
@@ -453,6 +471,14 @@ impl Reader {
         match self {
             Reader::OpenAi(reader) => reader.visible_text(),
             Reader::Anthropic(reader) => reader.visible_text(),
+        }
+    }
+
+    /// The blocks so far, in order, each with a number that stays its own.
+    pub fn growing(&self) -> Vec<(u64, Growing<'_>)> {
+        match self {
+            Reader::OpenAi(reader) => reader.growing(),
+            Reader::Anthropic(reader) => reader.growing(),
         }
     }
 
@@ -544,8 +570,7 @@ fn replace_lone_surrogates(text: &str) -> Option<String> {
 
 /// Makes a call of what came, so that it can be run or refused and, either way, be sent back.
 pub fn finish_call(id: String, name: &str, raw: &str, extra: Option<String>) -> Call {
-    // gpt-oss behind vLLM leaves channel markers in the name.
-    let name = name.split("<|").next().unwrap_or_default().trim().to_owned();
+    let name = plain_name(name).to_owned();
     let (arguments, refusal) = match object_text(raw) {
         Ok(arguments) if !name.is_empty() => (arguments, None),
         Ok(arguments) => (arguments, Some("the call names no tool; it was not run".to_owned())),
@@ -557,6 +582,11 @@ pub fn finish_call(id: String, name: &str, raw: &str, extra: Option<String>) -> 
     // Both APIs refuse an empty name in the history.
     let name = if name.is_empty() { "unnamed".to_owned() } else { name };
     Call { id, name, arguments, refusal, extra }
+}
+
+/// gpt-oss behind vLLM leaves channel markers in the name.
+fn plain_name(name: &str) -> &str {
+    name.split("<|").next().unwrap_or_default().trim()
 }
 
 /// The text of the object that the arguments are: nothing and `null` mean an empty one, and an object

@@ -3,13 +3,15 @@
 //! Pure. Only what a server needs back is sent back: role, content, calls and the one reasoning member it
 //! asks for, as strict servers refuse the rest of their own replies.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
+use super::shown::{Growing, details};
 use super::{
     ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Stop, Usage, excerpt, finish_call, hashed_id,
-    legal_name, number, parse, push_string, result_text, shown_images, static_mark, thinking,
+    legal_name, number, parse, plain_name, push_string, result_text, shown_images, static_mark, thinking,
 };
 use crate::conversation::{CallResult, Image, Message, Part, Role, texts};
 use crate::sse;
@@ -321,6 +323,21 @@ impl Reader {
             return "";
         }
         without_thinking(&self.text).unwrap_or("")
+    }
+
+    /// The thinking, the text and the calls so far.
+    pub fn growing(&self) -> Vec<(u64, Growing<'_>)> {
+        let thinking = match (&self.reasoning_content, self.details.is_empty()) {
+            (_, false) => Cow::Owned(details(&self.details)),
+            (Some(reasoning), true) => Cow::Borrowed(reasoning.as_str()),
+            (None, true) => Cow::Borrowed(""),
+        };
+        let mut growing = vec![(0, Growing::Thinking(thinking, "")), (1, Growing::Text(self.visible_text()))];
+        growing.extend(self.calls.iter().zip(2..).map(|(call, number)| {
+            let HalfCall { id, name, arguments, .. } = call;
+            (number, Growing::Call { id, name: plain_name(name), arguments })
+        }));
+        growing
     }
 
     fn take(&mut self, value: &Value, member: &str) -> Result<(), Fault> {

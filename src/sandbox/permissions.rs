@@ -38,6 +38,11 @@ pub const MODES: &[(&str, Mode)] = &[
     ("bypassPermissions", Mode::Bypass),
 ];
 
+/// The mode's name.
+pub fn name(mode: Mode) -> &'static str {
+    MODES.iter().find(|(_, known)| *known == mode).map_or("default", |(name, _)| name)
+}
+
 /// What may run.
 #[derive(Debug, Clone, Default)]
 pub struct Permissions {

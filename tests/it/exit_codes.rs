@@ -251,21 +251,28 @@ fn run_case(case: &Case, format: &str) -> Ran {
 fn check_result(result: &Value, ran: &Ran) {
     let object = result.as_object().unwrap_or_else(|| panic!("no object\n{}", ran.report()));
     let mut names: Vec<&str> = object.keys().map(String::as_str).collect();
-    names.retain(|name| *name != "error");
+    names.retain(|name| !["errors", "error", "terminal_reason"].contains(name));
     let expected = [
         "type",
         "subtype",
         "is_error",
+        "api_error_status",
         "duration_ms",
+        "duration_api_ms",
         "num_turns",
         "result",
+        "stop_reason",
         "session_id",
+        "total_cost_usd",
         "usage",
+        "modelUsage",
         "permission_denials",
+        "uuid",
     ];
     assert_eq!(names, expected, "{}", ran.report());
     assert_eq!(result["type"], "result");
-    assert!(result["duration_ms"].is_u64() && result["num_turns"].is_u64());
+    assert!(result["duration_ms"].is_u64() && result["duration_api_ms"].is_u64());
+    assert!(result["num_turns"].is_u64() && result["total_cost_usd"].is_null());
     let id: Vec<usize> = result["session_id"].as_str().unwrap().split('-').map(str::len).collect();
     assert_eq!(id, [8, 4, 4, 4, 12], "{result}");
     let usage: Vec<&String> = result["usage"].as_object().unwrap().keys().collect();
@@ -282,13 +289,14 @@ fn every_failure_has_one_code_and_one_line_in_every_format() {
         run_case(&case, "text").stdout(printed);
         for format in ["json", "stream-json"] {
             let ran = run_case(&case, format);
-            let lines: Vec<&str> = ran.text().lines().collect();
+            let lines: Vec<Value> =
+                ran.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             assert!(format != "json" || lines.len() == 1, "{}", ran.report());
-            for line in &lines {
-                assert!(serde_json::from_str::<Value>(line).is_ok(), "{}", ran.report());
-            }
-            let result: Value = serde_json::from_str(lines.last().unwrap()).unwrap();
-            check_result(&result, &ran);
+            let results = lines.iter().filter(|line| line["type"] == "result").count();
+            assert_eq!(results, 1, "{}", ran.report());
+            let result = lines.last().unwrap();
+            check_result(result, &ran);
+            assert_eq!(result["errors"], json!([case.message]), "{}", ran.report());
             let error = json!({"class": case.class, "code": case.code, "message": case.message});
             assert_eq!(result["error"], error, "{}", ran.report());
             assert_eq!(result["is_error"], true);
@@ -493,7 +501,10 @@ fn a_signal_is_the_status_and_leaves_no_result() {
             let (status, stdout, stderr) =
                 killed_by(signal, |stage, port| stage.ask(port, &["-p", "Hi.", "--output-format", format]));
             assert_eq!(status, Some(signal.as_raw()));
-            assert_eq!((stdout, stderr), (Vec::new(), Vec::new()), "{signal:?} {format}");
+            assert_eq!(stderr, b"", "{signal:?} {format}");
+            let stdout = String::from_utf8(stdout).unwrap();
+            let begun = format == "stream-json" && stdout.starts_with(r#"{"type":"system","subtype":"init""#);
+            assert!(stdout.lines().count() == usize::from(begun), "{signal:?} {format}: {stdout}");
         }
     }
 }

@@ -12,6 +12,7 @@ mod cuts;
 mod dates;
 mod demo;
 mod empty_root;
+mod events;
 mod exchange_rates;
 mod executables;
 mod exit_codes;
