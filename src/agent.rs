@@ -22,7 +22,7 @@ use crate::provider::{
 };
 use crate::response;
 use crate::sandbox::permissions::{self, Mode};
-use crate::session::Session;
+use crate::session::{self, Begun, Session, Unkept};
 use crate::tools::read::{self, RawError};
 use crate::tools::toolbox::Toolbox;
 use crate::tools::{Outcome, Workspace};
@@ -77,12 +77,13 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// A run that is about to begin.
+    /// A run that is about to begin, as part of this session.
     ///
     /// # Errors
     ///
-    /// What keeps it from beginning: a folder that cannot be recorded into, or no model to ask.
-    pub fn new(config: Config, session_id: String, output: &mut Output) -> Result<Agent, Error> {
+    /// What keeps it from beginning: a folder that cannot be recorded into, no model to ask, or a session that
+    /// cannot be kept though it was asked for.
+    pub fn new(config: Config, start: session::Start, output: &mut Output) -> Result<Agent, Error> {
         let mut settings = config.settings;
         let permission_mode = config.permissions.mode;
         let mut toolbox = Toolbox::new(
@@ -125,12 +126,16 @@ impl Agent {
         // Who names a header of the protocol's own means the value to hold.
         headers.retain(|(name, _)| !config.headers.iter().any(|(asked, _)| asked == name));
         headers.extend(config.headers);
-        let session = config.sessions.and_then(|folder| {
-            let root = &toolbox.workspace().root;
-            Session::create(&folder, &session_id, root, &settings.origin(), config.secrets)
-                .inspect_err(|reason| output.detail(reason))
-                .ok()
-        });
+        let session_id = start.id.clone();
+        let Begun { mut conversation, session, unkept } = start.begin(&settings.origin(), config.secrets)?;
+        match unkept {
+            Some(Unkept::Usual(reason)) => output.detail(&reason),
+            Some(Unkept::Named(reason)) => output.warn(&reason),
+            None if session.is_some() => output.detail(&format!("session {session_id}")),
+            None => {}
+        }
+        let mut images = image_limits::Held::default();
+        conversation.check_images(|shown| images.add(shown));
         if let Some(why) = thinking::without_counterpart(&settings) {
             output.warn(why);
         }
@@ -143,9 +148,9 @@ impl Agent {
             toolbox,
             wire: Wire::new(&settings),
             settings,
-            conversation: Conversation::default(),
+            conversation,
             answer: config.answer_schema.map(FinalAnswer::new),
-            images: image_limits::Held::default(),
+            images,
             text_calls: config.text_calls,
             fallback_models: config.fallback_models.into(),
             max_turns: config.max_turns,
@@ -218,6 +223,7 @@ impl Agent {
             stop_reason: self.stop_reason,
             total_cost_usd: None,
             api_error_status: self.http.failed_status(),
+            is_kept: self.session.is_some() && self.turns > 0,
         }
     }
 
@@ -577,9 +583,10 @@ impl Agent {
     }
 
     /// Answers every call, in order, also where the run ends with one of them. Behind that one none is run.
+    /// The calls are in the session before they run, and each result before the next call does: a run that is
+    /// killed is told apart from one that did nothing.
     fn run_calls(&mut self, calls: &[Call], output: &mut Output) -> Result<(), Error> {
-        let mut results = Vec::with_capacity(calls.len());
-        let (mut ended, mut told) = (Ok(()), Ok(()));
+        let (mut ended, mut told) = (self.save(), Ok(()));
         for call in calls {
             let mut outcome = match &ended {
                 Ok(()) if told.is_err() => Outcome::error("not run: the reader of the output has left"),
@@ -596,18 +603,21 @@ impl Agent {
             if let Err(why) = self.images.add(&outcome.images) {
                 outcome = Outcome::error(format!("{} [{why}]", outcome.text));
             }
-            results.push(CallResult {
+            let result = CallResult {
                 call_id: call.id.clone(),
                 text: outcome.text,
                 images: outcome.images,
                 is_error: outcome.is_error,
-            });
-            if let (true, Some(result)) = (told.is_ok(), results.last()) {
-                told = output.result(result);
+            };
+            if told.is_ok() {
+                told = output.result(&result);
+            }
+            self.conversation.add_result(result);
+            if ended.is_ok() {
+                ended = self.save();
             }
         }
         // A reader that has left, too, leaves a conversation in which every call has its result.
-        self.conversation.add_results(results);
         ended.and(told)
     }
 

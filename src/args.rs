@@ -8,6 +8,7 @@ use crate::checkout::Sources;
 use crate::error::Error;
 use crate::provider::thinking;
 use crate::sandbox::{permissions, policy};
+use crate::session::Source;
 use crate::tools::executables;
 
 mod completions;
@@ -120,6 +121,12 @@ pub struct Args {
     pub replay_strict: bool,
     /// `--single-step`.
     pub single_step: bool,
+    /// `-c` and `-r`.
+    pub source: Source,
+    /// `--session-id`.
+    pub session_id: Option<String>,
+    /// `--fork-session`.
+    pub fork_session: bool,
     /// `--no-session-persistence`.
     pub no_session: bool,
     /// Flags of `claude` that were accepted and mean nothing here.
@@ -175,6 +182,11 @@ impl Args {
         }
         if self.partial_messages && self.output_format != OutputFormat::StreamJson {
             return refuse("--include-partial-messages needs --output-format stream-json");
+        }
+        if self.session_id.is_some() && self.source != Source::New && !self.fork_session {
+            return refuse(
+                "--session-id names a new session: with --continue or --resume it needs --fork-session",
+            );
         }
         if self.single_step && (self.output.is_some() || self.output_format != OutputFormat::Text) {
             return refuse(

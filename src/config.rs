@@ -20,6 +20,7 @@ use crate::provider::thinking::Thinking;
 use crate::provider::{Host, Learnt, Settings};
 use crate::sandbox::Setup;
 use crate::sandbox::permissions::Permissions;
+use crate::session::Place;
 
 mod accounts;
 mod answer;
@@ -120,8 +121,8 @@ pub struct Config {
     pub permissions: Permissions,
     /// What the user is to read of how tools are contained, if the run has any that write or run something.
     pub containment_lines: Vec<String>,
-    /// The folder of session files; absent if none are kept.
-    pub sessions: Option<PathBuf>,
+    /// Where sessions are.
+    pub sessions: Place,
     /// Whether colour may be used on a terminal.
     pub color: bool,
 }
@@ -205,14 +206,14 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
             .text("COTTER_RATES_URL")?
             .unwrap_or_else(|| "https://api.exchangerate-api.com/v4/latest".to_owned()),
         answer_schema,
+        sessions: Place {
+            folder: sessions_folder(environment),
+            keeps: !(args.no_session || args.dry_run || args.single_step),
+            workspace: setup.workspace.clone(),
+        },
         setup,
         permissions,
         containment_lines,
-        sessions: if args.no_session || args.dry_run || args.single_step {
-            None
-        } else {
-            sessions_folder(environment)
-        },
         color: environment.raw("NO_COLOR").is_none(),
     })
 }

@@ -10,6 +10,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+mod reading;
+
+pub use reading::Reading;
+
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -241,7 +245,10 @@ impl Conversation {
     /// others start anew at `call_0` in each reply. The replacement is counted, not random, so that
     /// equal work gives equal bytes.
     pub fn add_reply(&mut self, content: impl Into<Parts>, origin: &str) -> Vec<Call> {
-        let mut parts = content.into().0;
+        self.push_reply(content.into().0, Some(origin.to_owned()))
+    }
+
+    fn push_reply(&mut self, mut parts: Vec<Part>, origin: Option<String>) -> Vec<Call> {
         let mut calls = Vec::new();
         for part in &mut parts {
             if let Part::Call(call) = part {
@@ -253,25 +260,58 @@ impl Conversation {
             }
         }
         match self.messages.last_mut() {
-            Some(last) if last.role == Role::Assistant && last.origin.as_deref() == Some(origin) => {
-                last.parts.extend(parts);
-            }
-            _ => {
-                self.messages.push(Message { role: Role::Assistant, parts, origin: Some(origin.to_owned()) })
-            }
+            Some(last) if last.role == Role::Assistant && last.origin == origin => last.parts.extend(parts),
+            _ => self.messages.push(Message { role: Role::Assistant, parts, origin }),
         }
         calls
     }
 
     /// Adds the results of the last reply's calls: one for each, in order.
     pub fn add_results(&mut self, results: Vec<CallResult>) {
-        let asked: Vec<&str> = match self.messages.last() {
-            Some(last) => last.calls().map(|call| call.id.as_str()).collect(),
-            None => Vec::new(),
-        };
-        let answered: Vec<&str> = results.iter().map(|result| result.call_id.as_str()).collect();
-        assert_eq!(asked, answered, "each call is answered exactly once, in order");
-        self.add_user(results);
+        results.into_iter().for_each(|result| self.add_result(result));
+        let last = self.messages.len().saturating_sub(1);
+        assert_eq!(self.open_call(last), None, "each call is answered exactly once, in order");
+    }
+
+    /// Adds the result of the first call of the last reply that has none yet.
+    pub fn add_result(&mut self, result: CallResult) {
+        let last = self.messages.len().saturating_sub(1);
+        let open = self.open_call(last);
+        assert_eq!(open, Some(&*result.call_id), "each call is answered exactly once, in order");
+        self.add_user(vec![result]);
+    }
+
+    /// The first call without a result, where the reply is the message of this index or the one before it.
+    fn open_call(&self, index: usize) -> Option<&str> {
+        let last = self.messages.get(index)?;
+        match last.role {
+            Role::Assistant => last.calls().next(),
+            Role::User => {
+                let answered = last.parts.iter().filter(|part| matches!(part, Part::Result(_))).count();
+                self.messages.get(index.checked_sub(1)?)?.calls().nth(answered)
+            }
+        }
+        .map(|call| call.id.as_str())
+    }
+
+    /// Has all images looked at, in order: where there is an error, they are left out, and a text says why.
+    pub fn check_images(&mut self, mut check: impl FnMut(&[Image]) -> Result<(), &'static str>) {
+        for part in self.messages.iter_mut().flat_map(|message| &mut message.parts) {
+            match part {
+                Part::Image(image) => {
+                    if let Err(why) = check(std::slice::from_ref(image)) {
+                        *part = Part::Text(format!("[image {why}]"));
+                    }
+                }
+                Part::Result(result) => {
+                    if let Err(why) = check(&result.images) {
+                        result.images.clear();
+                        result.text = format!("{} [{why}]", result.text);
+                    }
+                }
+                Part::Text(_) | Part::Call(_) | Part::Vendor(_) => {}
+            }
+        }
     }
 
     /// What was said since the last call of this function, as lines of JSON without their ends. A
@@ -443,6 +483,25 @@ mod tests {
         );
         assert_eq!(conversation.new_lines()[2], expected);
         assert_eq!(Image::from_json(&serde_json::from_str(one).unwrap()), Ok(image));
+    }
+
+    #[test]
+    fn images_that_are_too_many_are_left_out_with_the_reason() {
+        let image = Image::new("image/png", b"\x89PNG");
+        let mut conversation = Conversation::default();
+        conversation.add_user(vec![Part::Image(image.clone()), Part::Image(image.clone())]);
+        conversation.add_reply(vec![Part::Call(call("a")), Part::Call(call("b"))], "test");
+        let shows = |id| CallResult { images: vec![image.clone()], ..result(id) };
+        conversation.add_results(vec![shows("a"), shows("b")]);
+        let mut seen = 0;
+        conversation.check_images(|images| {
+            seen += images.len();
+            if seen % 2 == 0 { Err("not shown: too many") } else { Ok(()) }
+        });
+        let left_out = Part::Text("[image not shown: too many]".to_owned());
+        assert_eq!(conversation.messages()[0].parts, [Part::Image(image.clone()), left_out]);
+        let without = CallResult { text: "x [not shown: too many]".to_owned(), ..result("b") };
+        assert_eq!(conversation.messages()[2].parts, [Part::Result(shows("a")), Part::Result(without)]);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::fmt;
 /// The exit codes and their meanings, as README prints them.
 pub const EXIT_CODES: &[(u8, &str)] = &[
     (0, "the model finished its answer"),
-    (1, "internal or I/O failure of cotter itself (disk full, output not writable)"),
-    (2, "usage: bad flag, bad value, missing prompt, unreadable prompt file"),
+    (1, "internal or I/O failure of cotter itself (disk full, output or session not writable)"),
+    (2, "usage: bad flag, bad value, missing prompt, unreadable prompt file, unknown or busy session"),
     (3, "credentials: no key, or 401/403"),
     (4, "the API refused the request (other 4xx, context too long)"),
     (5, "the API stayed overloaded or rate-limited after all retries (408, 409, 425, 429, 5xx, 529)"),

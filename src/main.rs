@@ -36,6 +36,7 @@ use output::{Output, Summary};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sandbox::Setup;
 use sandbox::policy::Mode;
+use session::{Source, Wanted};
 use tools::toolbox::Toolbox;
 
 fn main() -> ExitCode {
@@ -63,6 +64,12 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             output.failure(&error, &summary);
+            if summary.is_kept && !matches!(error, Error::ClosedOutput { .. }) {
+                output.warn(&format!(
+                    "what was said is kept: cotter -r {} goes on with it",
+                    summary.session_id
+                ));
+            }
             ExitCode::from(error.exit_code())
         }
     }
@@ -130,18 +137,25 @@ fn converse(
     for flag in &args.without_effect {
         output.detail(&format!("{flag} is accepted and changes nothing here"));
     }
+    if args.fork_session && args.source == Source::New {
+        output.detail("--fork-session changes nothing without -c or -r");
+    }
     let typed = input::typed(args)?;
     let config = config::config(args, environment)?;
     output.allow_color(config.color);
     output.keep_secret(config.secrets.clone());
     config.context.notices.iter().for_each(|line| output.warn(line));
     config.context.details.iter().for_each(|line| output.detail(line));
+    let wanted = Wanted { source: args.source.clone(), fork: args.fork_session, id: args.session_id.clone() };
+    let start = session::open(&wanted, &config.sessions, &summary.session_id)?;
+    start.notices.iter().for_each(|notice| output.warn(notice));
+    summary.session_id.clone_from(&start.id);
     let runs_any = config.settings.tools.iter().any(|spec| tools::belongs_to_worker(spec.name));
     if runs_any && !args.dry_run || !config.executables.found.is_empty() {
         contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;
     }
     let prompt = input::prompt(args, typed, output)?;
-    let mut agent = Agent::new(config, summary.session_id.clone(), output)?;
+    let mut agent = Agent::new(config, start, output)?;
     for warning in config::rules_without_effect(args, |name| agent.has_executable(name)) {
         output.warn(&warning);
     }

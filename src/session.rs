@@ -1,50 +1,303 @@
-//! The file that a run leaves: its conversation as JSON lines, only ever appended to.
+//! The files that runs leave: conversations as JSON lines, only ever appended to.
 //!
 //! Each message is handed to the kernel by one write before the next request, so a kill loses nothing; the
-//! file is synced when the run ends. Where no file can be had, a run goes on without.
+//! file is synced when the run ends. A file in use is locked, so that no two runs write into one. Where no file
+//! can be had, a run goes on without, unless it was to go on with an earlier one.
 
 use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
 use crate::config::{Secret, hide};
+use crate::conversation::Conversation;
 use crate::error::Error;
+
+mod folder;
+mod forks;
+mod id;
+mod reading;
+
+use forks::Fork;
+pub use id::is_id;
+use reading::{Kept, VERSION};
+
+/// Which conversation a run is part of.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Source {
+    /// One of its own.
+    #[default]
+    New,
+    /// The last one of this folder, if there is one.
+    Last,
+    /// The one of this id, or the only one whose id begins so.
+    Named(String),
+}
+
+/// What a command line asks for.
+pub struct Wanted {
+    /// The conversation.
+    pub source: Source,
+    /// Whether to go on with a copy.
+    pub fork: bool,
+    /// The id that a new file is to have, if it was named.
+    pub id: Option<String>,
+}
+
+/// Where sessions are, and what this run may do there.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// The folder of session files; absent if there can be none.
+    pub folder: Option<PathBuf>,
+    /// Whether this run keeps one.
+    pub keeps: bool,
+    /// The folder that the run works in.
+    pub workspace: PathBuf,
+}
+
+/// How a run begins.
+pub struct Start {
+    /// The id of the session.
+    pub id: String,
+    /// What the user is to read of it.
+    pub notices: Vec<String>,
+    conversation: Conversation,
+    file: Planned,
+}
+
+enum Planned {
+    /// None is written.
+    None,
+    /// A new one.
+    New { folder: PathBuf, workspace: PathBuf, purpose: Purpose },
+    /// One that begins with a copy.
+    Fork(Fork),
+    /// One that is there.
+    Open(Session),
+}
+
+/// What a new file is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// It is kept where that can be.
+    Usual,
+    /// It is to be found under the id that was named.
+    Named,
+    /// The next run is to go on with it.
+    Continued,
+}
+
+/// What a run has once it begins.
+pub struct Begun {
+    /// What was said before.
+    pub conversation: Conversation,
+    /// The file that is written, if there is one.
+    pub session: Option<Session>,
+    /// Why there is none though one was wanted, and whether that was asked for by name.
+    pub unkept: Option<Unkept>,
+}
+
+/// Why a run keeps no session.
+pub enum Unkept {
+    /// Nobody asked for one.
+    Usual(String),
+    /// An id was named.
+    Named(String),
+}
+
+/// Finds the conversation that is wanted and reads it. Nothing is written yet, but a file that will be is locked.
+/// A new file has the id that was named, or this one.
+///
+/// # Errors
+///
+/// `Usage` says which session is missing, in use, or no session.
+pub fn open(wanted: &Wanted, place: &Place, fresh_id: &str) -> Result<Start, Error> {
+    let own_id = wanted.id.as_deref().unwrap_or(fresh_id).to_owned();
+    let found = match (&wanted.source, &place.folder) {
+        (Source::New, _) => None,
+        (_, None) => {
+            return Err(Error::Usage(
+                "there are no sessions to go on with: without XDG_STATE_HOME and a HOME that exists none are kept"
+                    .to_owned(),
+            ));
+        }
+        (Source::Last, Some(folder)) => folder::last(folder, &place.workspace)?,
+        (Source::Named(name), Some(folder)) => Some(folder::named(folder, name, &place.workspace)?),
+    };
+    match (found, &place.folder) {
+        (Some(path), Some(_)) if place.keeps && !wanted.fork => go_on(path, place),
+        (Some(path), Some(folder)) if place.keeps => {
+            // What is being written to can be copied too, as far as it goes.
+            let kept = read(&path, place)?;
+            folder::check_unused(folder, &own_id)?;
+            let fork = Fork {
+                path,
+                whole: kept.whole,
+                needs_line_end: kept.needs_line_end,
+                folder: folder.clone(),
+                workspace: place.workspace.clone(),
+            };
+            Ok(start(own_id, kept, Planned::Fork(fork)))
+        }
+        (Some(path), _) => {
+            let kept = read(&path, place)?;
+            let id = if wanted.fork { own_id } else { folder::id_of(&path) };
+            Ok(start(id, kept, Planned::None))
+        }
+        (None, _) => begin(own_id, wanted, place),
+    }
+}
+
+fn start(id: String, kept: Kept, file: Planned) -> Start {
+    Start { id, conversation: kept.conversation, notices: kept.notices, file }
+}
+
+fn read(path: &Path, place: &Place) -> Result<Kept, Error> {
+    let file = folder::open_file(path, OpenOptions::new().read(true)).map_err(|why| unusable(path, &why))?;
+    reading::read(&file, &place.workspace).map_err(|why| unusable(path, &why))
+}
+
+/// A conversation whose file is added to.
+fn go_on(path: PathBuf, place: &Place) -> Result<Start, Error> {
+    let mut session = Session::open(&path)?;
+    let kept = reading::read(&session.file, &place.workspace).map_err(|why| unusable(&path, &why))?;
+    session.mend = Some(Mend { whole: kept.whole, read: kept.read, needs_line_end: kept.needs_line_end });
+    Ok(start(folder::id_of(&path), kept, Planned::Open(session)))
+}
+
+/// A conversation of its own.
+fn begin(id: String, wanted: &Wanted, place: &Place) -> Result<Start, Error> {
+    let mut notices = Vec::new();
+    let purpose = match (&wanted.source, &wanted.id) {
+        (Source::Last, _) => Purpose::Continued,
+        (_, Some(_)) => Purpose::Named,
+        _ => Purpose::Usual,
+    };
+    if purpose == Purpose::Continued {
+        notices.push("this folder has no session to continue: a new one begins".to_owned());
+    }
+    let file = match &place.folder {
+        Some(folder) if place.keeps => {
+            if wanted.id.is_some() {
+                folder::check_unused(folder, &id)?;
+            }
+            Planned::New { folder: folder.clone(), workspace: place.workspace.clone(), purpose }
+        }
+        _ => Planned::None,
+    };
+    Ok(Start { id, conversation: Conversation::default(), notices, file })
+}
+
+fn unusable(path: &Path, why: &str) -> Error {
+    Error::Usage(format!("the session \"{}\" cannot be used: {why}", path.display()))
+}
+
+impl Start {
+    /// Makes the file that the run writes, or takes the one that it goes on with. The origin is that of this
+    /// run's replies; the secrets are never written.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no file, where a run without one is not what was asked for.
+    pub fn begin(self, origin: &str, secrets: Vec<Secret>) -> Result<Begun, Error> {
+        let mut unkept = None;
+        let session = match self.file {
+            Planned::None => None,
+            Planned::Open(session) => Some(session),
+            Planned::Fork(fork) => Some(fork.make(&self.id, origin)?),
+            Planned::New { folder, workspace, purpose } => {
+                match Session::create(&folder, &self.id, &workspace, origin) {
+                    Ok(session) => Some(session),
+                    Err(error) => {
+                        unkept = Some(purpose.without_file(&self.id, &error)?);
+                        None
+                    }
+                }
+            }
+        };
+        let session = session.map(|session| Session { secrets, ..session });
+        Ok(Begun { conversation: self.conversation, session, unkept })
+    }
+}
+
+impl Purpose {
+    /// What it means that there can be no file. Errors: the run cannot be what was asked for.
+    fn without_file(self, id: &str, error: &io::Error) -> Result<Unkept, Error> {
+        let why = format!("no session is kept: {error}");
+        match self {
+            Purpose::Usual => Ok(Unkept::Usual(why)),
+            Purpose::Named if error.kind() == io::ErrorKind::AlreadyExists => Err(folder::used(id)),
+            Purpose::Named => Ok(Unkept::Named(why)),
+            Purpose::Continued => Err(Error::Usage(format!(
+                "there is no session to continue, and none can be kept to go on with: {error}: set XDG_STATE_HOME, \
+                 or leave --continue out"
+            ))),
+        }
+    }
+}
 
 /// A session file that is being written.
 pub struct Session {
     path: PathBuf,
     file: File,
+    /// What is done to its end before the first line is added.
+    mend: Option<Mend>,
     /// Never written, though a result may quote them.
     secrets: Vec<Secret>,
 }
 
+/// The end of a file that an earlier run wrote, perhaps not to its end.
+struct Mend {
+    /// How long the file is without a line that breaks off.
+    whole: u64,
+    /// How long it was when it was read.
+    read: u64,
+    /// Whether the last line lacks nothing but its end.
+    needs_line_end: bool,
+}
+
 impl Session {
     /// Makes the file in `folder`, which is made with its parents if need be.
-    ///
-    /// # Errors
-    ///
-    /// Why there can be none, for `--verbose`: a read-only home is no reason to end a run.
-    pub fn create(
-        folder: &Path,
-        id: &str,
-        workspace: &Path,
-        origin: &str,
-        secrets: Vec<Secret>,
-    ) -> Result<Session, String> {
-        let path = folder.join(format!("{id}.jsonl"));
-        let unusable = |error: std::io::Error| format!("no session is kept: \"{}\": {error}", path.display());
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unusable)?;
-        let file =
-            OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).map_err(unusable)?;
-        let mut session = Session { path: path.clone(), file, secrets };
-        let first = json!({
-            "type": "session", "version": 1, "id": id, "folder": workspace.to_string_lossy(), "origin": origin,
-        });
-        session.append(&first.to_string()).map_err(|error| error.to_string())?;
+    fn create(folder: &Path, id: &str, workspace: &Path, origin: &str) -> io::Result<Session> {
+        let path = folder::path_of(folder, id);
+        let at = |error: io::Error| io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()));
+        make_folder(folder).map_err(at)?;
+        let file = new_file(&path).map_err(at)?;
+        let mut session = Session { path: path.clone(), file, mend: None, secrets: Vec::new() };
+        session.lock().map_err(at)?;
+        let first = header(id, workspace, origin, None);
+        session.file.write_all(first.as_bytes()).map_err(at)?;
         Ok(session)
+    }
+
+    /// Opens the file of an earlier run to add to it.
+    fn open(path: &Path) -> Result<Session, Error> {
+        let file = folder::open_file(path, OpenOptions::new().read(true).append(true)).map_err(|why| {
+            let way = match folder::open_file(path, OpenOptions::new().read(true)) {
+                Ok(_) => ": pass --no-session-persistence to go on without adding to it",
+                Err(_) => "",
+            };
+            unusable(path, &format!("{why}{way}"))
+        })?;
+        let session = Session { path: path.to_owned(), file, mend: None, secrets: Vec::new() };
+        session.lock().map_err(|_| {
+            Error::Usage(format!(
+                "the session {} is in use by another run: wait for its end, or go on with a copy of it (--fork-session)",
+                folder::id_of(path)
+            ))
+        })?;
+        Ok(session)
+    }
+
+    /// Keeps other runs from writing. Where the file system has no locks, nothing does.
+    fn lock(&self) -> io::Result<()> {
+        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(io::Error::other("it is in use by another run")),
+            _ => Ok(()),
+        }
     }
 
     /// Appends one line.
@@ -53,9 +306,27 @@ impl Session {
     ///
     /// `Internal` if the disk does not take it: a session once begun is kept whole or the run ends.
     pub fn append(&mut self, line: &str) -> Result<(), Error> {
-        self.file
-            .write_all(format!("{}\n", hide(line, &self.secrets)).as_bytes())
-            .map_err(|error| self.lost(&error))
+        let mut text = format!("{}\n", hide(line, &self.secrets));
+        if let Some(mend) = self.mend.take() {
+            self.mend_end(&mend).map_err(|error| self.lost(&error))?;
+            if mend.needs_line_end {
+                text.insert(0, '\n');
+            }
+        }
+        self.file.write_all(text.as_bytes()).map_err(|error| self.lost(&error))
+    }
+
+    /// Takes a line that breaks off away, so that the next does not join it.
+    fn mend_end(&self, mend: &Mend) -> io::Result<()> {
+        let length = self.file.metadata()?.len();
+        if length != mend.read {
+            // A file system without locks lets that happen.
+            return Err(io::Error::other("another run has written to it"));
+        }
+        match length > mend.whole {
+            true => self.file.set_len(mend.whole),
+            false => Ok(()),
+        }
     }
 
     /// Sees that the file is on the disk.
@@ -63,10 +334,32 @@ impl Session {
         self.file.sync_data().map_err(|error| self.lost(&error))
     }
 
-    fn lost(&self, error: &std::io::Error) -> Error {
+    fn lost(&self, error: &io::Error) -> Error {
         Error::Internal(format!(
             "cannot write the session \"{}\": {error}: make room, or pass --no-session-persistence",
             self.path.display()
         ))
     }
 }
+
+fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+fn new_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+}
+
+/// The first line of a file.
+fn header(id: &str, workspace: &Path, origin: &str, forked_from: Option<&str>) -> String {
+    let mut first = json!({
+        "type": "session", "version": VERSION, "id": id, "folder": workspace.to_string_lossy(), "origin": origin,
+    });
+    if let Some(other) = forked_from {
+        first["forked_from"] = json!(other);
+    }
+    format!("{first}\n")
+}
+
+#[cfg(test)]
+mod tests;

@@ -13,6 +13,7 @@ use crate::checkout::Sources;
 use crate::error::Error;
 use crate::provider::thinking::Mode;
 use crate::sandbox::{permissions, policy, rules};
+use crate::session::{self, Source};
 use crate::tools::executables;
 use crate::tools::nearest::distance;
 
@@ -88,6 +89,13 @@ fn read(arguments: Vec<OsString>, args: &mut Args) -> Result<Option<String>, Err
 fn value_of(flag: &Flag, parser: &mut lexopt::Parser) -> Result<OsString, Error> {
     match flag.value {
         "" => Ok(OsString::new()),
+        // Without one, `claude` lets one choose; here that is answered by a list.
+        _ if flag.long == "resume" => {
+            let attached = parser.optional_value();
+            let is_value = |next: &std::ffi::OsStr| !next.as_encoded_bytes().starts_with(b"-");
+            let next = || parser.try_raw_args().and_then(|mut left| left.next_if(is_value));
+            Ok(attached.or_else(next).unwrap_or_default())
+        }
         kind => parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long))),
     }
 }
@@ -266,6 +274,20 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "replay" => args.replay = Some(path()),
         "replay-strict" => args.replay_strict = true,
         "single-step" => args.single_step = true,
+        // The last of these that is said holds, as with the two above.
+        "continue" => args.source = Source::Last,
+        "resume" => args.source = Source::Named(text(flag, &value)?),
+        "session-id" => {
+            let id = text(flag, &value)?.to_ascii_lowercase();
+            if !session::is_id(&id) {
+                return Err(Error::Usage(format!(
+                    "--session-id is a UUID (hexadecimal digits, 8-4-4-4-12), not \"{}\"",
+                    shortened(&id)
+                )));
+            }
+            args.session_id = Some(id);
+        }
+        "fork-session" => args.fork_session = true,
         "no-session-persistence" => args.no_session = true,
         "completions" => {
             let shell = one_of(flag, &value, &["bash", "zsh", "fish"])?;
@@ -360,8 +382,6 @@ fn temperature(flag: &Flag, value: &OsString) -> Result<f64, Error> {
 
 fn unknown_letter(letter: char) -> Error {
     match letter {
-        'c' => unknown("continue"),
-        'r' => unknown("resume"),
         letter if letter.is_alphanumeric() => {
             Error::Usage(format!("there is no flag -{letter}: see cotter --help"))
         }
@@ -432,6 +452,7 @@ mod tests {
                 "thinking" => "adaptive",
                 "thinking-display" => "omitted",
                 "max-thinking-tokens" => "0",
+                "session-id" => "550e8400-e29b-41d4-a716-446655440000",
                 _ => "x",
             };
             let mut words = vec![OsString::from(format!("--{}", flag.long))];
@@ -455,7 +476,10 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_refused_by_name() {
-        assert_eq!(refused(&["-c"]), "--continue is not supported: it is not in this version");
+        assert_eq!(
+            refused(&["--no-compaction"]),
+            "--no-compaction is not supported: it is not in this version"
+        );
         assert_eq!(
             refused(&["--settings", "x"]),
             "--settings is not supported: no settings files are read; put flags into the file named by COTTER_CONFIG"
@@ -533,6 +557,34 @@ mod tests {
         assert_eq!(format(&["--", "--output-format=json"]), None);
         assert_eq!(format(&["--output-format", "xml"]), None);
         assert_eq!(format(&["--output-format"]), None);
+    }
+
+    #[test]
+    fn a_session_to_resume_is_named_by_what_follows_if_that_is_no_flag() {
+        let named = |words: &[&str]| match parsed(words) {
+            Args { source: Source::Named(name), prompt, .. } => (name, prompt.unwrap_or_default()),
+            args => panic!("{:?}", args.source),
+        };
+        let pair = |name: &str, prompt: &str| (name.to_owned(), prompt.to_owned());
+        assert_eq!(named(&["-p", "-r", "550e", "hi"]), pair("550e", "hi"));
+        assert_eq!(named(&["hi", "--resume=550e"]), pair("550e", "hi"));
+        assert_eq!(named(&["-r550e", "hi"]), pair("550e", "hi"));
+        assert_eq!(named(&["-p", "hi", "-r"]), pair("", "hi"));
+        assert_eq!(named(&["--resume", "-p", "hi"]), pair("", "hi"));
+        assert_eq!(named(&["--resume=", "hi"]), pair("", "hi"));
+        assert_eq!(named(&["-r", "--", "hi"]), pair("", "hi"));
+        assert_eq!(named(&["-c", "-r", "550e"]), pair("550e", ""));
+        assert_eq!(parsed(&["-r", "550e", "-c"]).source, Source::Last);
+    }
+
+    #[test]
+    fn the_id_of_a_session_is_a_uuid() {
+        let id = "550E8400-e29b-41d4-a716-446655440000";
+        assert_eq!(parsed(&["--session-id", id]).session_id, Some(id.to_ascii_lowercase()));
+        assert_eq!(
+            refused(&["--session-id", "../x"]),
+            "--session-id is a UUID (hexadecimal digits, 8-4-4-4-12), not \"../x\""
+        );
     }
 
     #[test]

@@ -20,8 +20,10 @@ pub struct Summary {
     pub duration_ms: u128,
     /// How much of the run went by with requests and waiting for the next attempt.
     pub duration_api_ms: u128,
-    /// The run's id, a random UUID.
+    /// The session's id, a UUID.
     pub session_id: String,
+    /// Whether there is a session file that holds a reply of this run.
+    pub is_kept: bool,
     /// The calls of the turn that were not allowed to run.
     pub denied: Vec<Denied>,
     /// Why the last reply ended, in the words of the Messages API; absent if there was none.

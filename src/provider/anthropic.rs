@@ -114,7 +114,7 @@ fn push_block(out: &mut String, settings: &Settings, part: &Part, role: Role, ve
             push_string(out, &legal_name(&call.name));
             out.push_str(r#","input":"#);
             out.push_str(&call.arguments);
-            if let Some(extra) = &call.extra {
+            if let (Some(extra), true) = (&call.extra, vendor_returns) {
                 out.push(',');
                 out.push_str(extra);
             }

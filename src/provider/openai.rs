@@ -220,7 +220,7 @@ fn assistant(settings: &Settings, message: &Message, vendor_returns: bool) -> St
             text.push_str(r#","arguments":"#);
             push_string(&mut text, &call.arguments);
             text.push('}');
-            if let Some(extra) = &call.extra {
+            if let (Some(extra), true) = (&call.extra, vendor_returns) {
                 text.push(',');
                 text.push_str(extra);
             }

@@ -37,8 +37,17 @@ fn help_fits_is_grouped_and_names_each_flag_once() {
         .lines()
         .filter(|line| line.ends_with(':') && line.starts_with(|c: char| c.is_ascii_uppercase()))
         .collect();
-    let groups =
-        ["Prompt:", "Model:", "Tools:", "Containment:", "Output:", "Limits:", "Recording:", "Other:"];
+    let groups = [
+        "Prompt:",
+        "Model:",
+        "Tools:",
+        "Containment:",
+        "Output:",
+        "Limits:",
+        "Sessions:",
+        "Recording:",
+        "Other:",
+    ];
     assert_eq!(headings, [&["Examples:"][..], &groups].concat());
     let mut flags: Vec<&str> = help
         .lines()

@@ -33,6 +33,7 @@ mod requests;
 mod retries;
 mod search;
 mod server;
+mod sessions;
 mod single_step;
 mod stage;
 mod story;

@@ -18,7 +18,7 @@ use rustix::pty::OpenptFlags;
 use serde_json::{Value, json};
 
 use crate::server::{Reply, Request, Server};
-use crate::story::{DEADLINE, Finished, drain, finish, new_folder};
+use crate::story::{DEADLINE, Finished, drain, finish, new_folder, without_way_on};
 
 /// A folder with a workspace, a home and a place for temporary files; it goes with the value, unless the
 /// test has failed.
@@ -131,8 +131,10 @@ pub struct Ran {
     pub signal: Option<i32>,
     /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
+    /// Standard error, but for the last line of a run that failed and can be gone on with.
     pub stderr: String,
+    /// The id of the session that this line names.
+    pub way_on: Option<String>,
     what: String,
 }
 
@@ -153,11 +155,13 @@ pub fn run_with_input(command: &mut Command, bytes: impl AsRef<[u8]>) -> Ran {
 /// What came of a child that has ended.
 #[track_caller]
 pub fn ran(finished: Finished, what: String) -> Ran {
+    let (stderr, way_on) = without_way_on(&String::from_utf8_lossy(&finished.stderr));
     let ran = Ran {
         code: finished.status.code(),
         signal: finished.status.signal(),
         stdout: finished.stdout,
-        stderr: String::from_utf8_lossy(&finished.stderr).into_owned(),
+        stderr,
+        way_on,
         what,
     };
     assert_eq!(finished.problem, None, "{}", ran.report());
@@ -203,9 +207,11 @@ impl Ran {
 
     /// All there is to know about the run.
     pub fn report(&self) -> String {
-        let Ran { code, signal, stdout, stderr, what } = self;
+        let Ran { code, signal, stdout, stderr, way_on, what } = self;
         let stdout = String::from_utf8_lossy(stdout);
-        format!("--- {what}\ncode {code:?}, signal {signal:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
+        format!(
+            "--- {what}\ncode {code:?}, signal {signal:?}\n--- stdout\n{stdout}\n--- stderr\n{stderr}\nway on: {way_on:?}"
+        )
     }
 }
 

@@ -271,11 +271,12 @@ impl Running {
         if !self.told_folder {
             problems.extend(requests.iter().filter_map(|request| tells_too_much(request, &self.root)));
         }
+        let (stderr, _) = without_way_on(&String::from_utf8_lossy(&finished.stderr));
         let outcome = Outcome {
             code: finished.status.code(),
             signal: finished.status.signal(),
             stdout: finished.stdout,
-            stderr: String::from_utf8_lossy(&finished.stderr).into_owned(),
+            stderr,
             requests,
             folder: self.folder,
             root: self.root,
@@ -395,6 +396,18 @@ pub fn drain(stream: Option<impl Read + Send + 'static>, ended: mpsc::Sender<()>
     bytes
 }
 
+/// Standard error without the line that says how to go on with the session of a run that failed, and the id in
+/// that line: being random, it is in nobody's expectations.
+pub fn without_way_on(stderr: &str) -> (String, Option<String>) {
+    const BEGINNING: &str = "cotter: what was said is kept: cotter -r ";
+    const END: &str = " goes on with it\n";
+    let found = stderr.rfind(BEGINNING).and_then(|at| {
+        let id = stderr[at + BEGINNING.len()..].strip_suffix(END).filter(|id| id.len() == 36)?;
+        Some((stderr[..at].to_owned(), Some(id.to_owned())))
+    });
+    found.unwrap_or_else(|| (stderr.to_owned(), None))
+}
+
 fn wait_for_both(ended: &Receiver<()>, deadline: Instant) -> bool {
     (0..2).all(|_| match ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
         Ok(()) => true,
@@ -411,7 +424,7 @@ pub struct Outcome {
     pub signal: Option<i32>,
     /// Standard output.
     pub stdout: Vec<u8>,
-    /// Standard error.
+    /// Standard error, but for the last line of a run that failed and can be gone on with.
     pub stderr: String,
     /// The requests the server received, in order.
     pub requests: Vec<Request>,

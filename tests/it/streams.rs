@@ -493,6 +493,13 @@ fn retry_and_call(flags: &[&str]) -> (u16, Ran) {
     let mut ran = run(stage.ask(port, flags).args(["-p", "When?"]));
     let sizes: Vec<usize> = requests(server).iter().map(|request| request.body.len()).collect();
     ran.code(0).stdout("In 1932.\n");
+    // The id is drawn by lot.
+    if let Some((id, rest)) =
+        ran.stderr.strip_prefix("cotter: session ").and_then(|rest| rest.split_once('\n'))
+    {
+        assert_eq!(id.len(), 36, "{id}");
+        ran.stderr = format!("cotter: session ID\n{rest}");
+    }
     let numbered = ran.stderr.replace(&format!("{} bytes", sizes[0]), "N bytes");
     ran.stderr = numbered.replace(&format!("{} bytes", sizes[2]), "M bytes");
     (port, ran)
@@ -507,7 +514,8 @@ fn standard_error_has_warnings_nothing_or_a_line_for_each_step() {
     let (port, ran) = retry_and_call(&["--verbose"]);
     let url = format!("http://127.0.0.1:{port}/v1/chat/completions");
     ran.stderr(format!(
-        "cotter: request 1: N bytes to {url}\n{retry}Read notes.txt\ncotter: request 2: M bytes to {url}\n"
+        "cotter: session ID\ncotter: request 1: N bytes to {url}\n{retry}Read notes.txt\n\
+         cotter: request 2: M bytes to {url}\n"
     ));
 }
 
@@ -519,7 +527,8 @@ fn of_verbose_and_quiet_the_last_one_said_holds() {
     let (port, ran) = retry_and_call(&["-q", "--verbose"]);
     let url = format!("http://127.0.0.1:{port}/v1/chat/completions");
     ran.stderr(format!(
-        "cotter: request 1: N bytes to {url}\n{retry}Read notes.txt\ncotter: request 2: M bytes to {url}\n"
+        "cotter: session ID\ncotter: request 1: N bytes to {url}\n{retry}Read notes.txt\n\
+         cotter: request 2: M bytes to {url}\n"
     ));
 }
 

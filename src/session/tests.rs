@@ -1,0 +1,139 @@
+use std::fs;
+
+use super::*;
+use crate::conversation::{Part, Parts};
+
+const ID: &str = "550e8400-e29b-41d4-a716-446655440000";
+
+/// A folder that goes with the value.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("cotter-session-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn place(&self) -> Place {
+        Place { folder: Some(self.0.clone()), keeps: true, workspace: "/w".into() }
+    }
+
+    fn open(&self, source: Source, fork: bool) -> Result<Start, Error> {
+        open(&Wanted { source, fork, id: None }, &self.place(), &crate::uuid::random())
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn named() -> Source {
+    Source::Named(ID.to_owned())
+}
+
+fn text(text: &str) -> Vec<Part> {
+    Parts::from(text).0
+}
+
+/// Appends what was said since to the file.
+fn save(begun: &mut Begun) {
+    for line in begun.conversation.new_lines() {
+        begun.session.as_mut().unwrap().append(&line).unwrap();
+    }
+}
+
+/// Wherever the file is cut behind its first line, what is whole is read, and after the next run each line is whole.
+#[test]
+fn a_file_cut_at_any_byte_goes_on_without_a_broken_line() {
+    let folder = Folder::new("cut");
+    let wanted = Wanted { source: Source::New, fork: false, id: Some(ID.to_owned()) };
+    let mut begun = open(&wanted, &folder.place(), "").unwrap().begin("test", Vec::new()).unwrap();
+    let path = folder::path_of(&folder.0, ID);
+    let first = fs::read(&path).unwrap().len();
+    for number in 0..3 {
+        begun.conversation.add_user(&*format!("é \"{number}\"\n"));
+        begun.conversation.add_reply(text("{}"), "test");
+        save(&mut begun);
+    }
+    let messages = begun.conversation.messages().to_vec();
+    drop(begun);
+    let bytes = fs::read(&path).unwrap();
+    for cut in first..=bytes.len() {
+        for forks in [false, true] {
+            fs::write(&path, &bytes[..cut]).unwrap();
+            let start = folder.open(named(), forks).unwrap();
+            let mut begun = start.begin("test", Vec::new()).unwrap();
+            let whole = bytes[first..cut].iter().filter(|byte| **byte == b'\n').count();
+            // A line that lacks its end alone is whole too.
+            let lacks_end = bytes.get(cut) == Some(&b'\n') && cut > first;
+            let known = whole + usize::from(lacks_end);
+            assert_eq!(begun.conversation.messages(), &messages[..known], "cut at {cut}");
+            begun.conversation.add_user("more");
+            save(&mut begun);
+            let written = begun.session.as_ref().unwrap().path.clone();
+            drop(begun);
+            let found = fs::read_to_string(&written).unwrap();
+            assert!(found.ends_with("\"more\"}]}\n"), "cut at {cut}: {found}");
+            assert_eq!(found.lines().count(), 1 + known + 1, "cut at {cut}: {found}");
+            for line in found.lines() {
+                serde_json::from_str::<serde_json::Value>(line).unwrap();
+            }
+            assert_eq!(
+                forks,
+                fs::read(&path).unwrap() == bytes[..cut],
+                "only a copy leaves the other as it is"
+            );
+            if forks {
+                fs::remove_file(written).unwrap();
+            }
+        }
+    }
+}
+
+/// Where a file system has no locks, the second to write finds out before it writes.
+#[test]
+fn a_file_that_grew_since_it_was_read_is_not_written() {
+    let folder = Folder::new("grown");
+    let path = folder::path_of(&folder.0, ID);
+    fs::write(&path, header(ID, Path::new("/w"), "test", None)).unwrap();
+    let mut begun = folder.open(named(), false).unwrap().begin("test", Vec::new()).unwrap();
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{}\n").unwrap();
+    let before = fs::read(&path).unwrap();
+    let error = begun.session.as_mut().unwrap().append("{}").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "cannot write the session \"{}\": another run has written to it: make room, or pass \
+             --no-session-persistence",
+            path.display()
+        )
+    );
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+#[test]
+fn a_file_is_locked_as_long_as_it_is_used() {
+    let folder = Folder::new("locked");
+    let path = folder::path_of(&folder.0, ID);
+    fs::write(&path, header(ID, Path::new("/w"), "test", None)).unwrap();
+    let first = folder.open(named(), false).unwrap();
+    let busy = folder.open(named(), false).err().unwrap();
+    assert_eq!(busy.exit_code(), 2);
+    assert!(folder.open(named(), true).is_ok(), "a copy needs no lock");
+    drop(first);
+    assert!(folder.open(named(), false).is_ok());
+}
+
+#[test]
+fn a_copy_that_cannot_be_made_leaves_nothing() {
+    let folder = Folder::new("uncopied");
+    let path = folder::path_of(&folder.0, ID);
+    fs::write(&path, header(ID, Path::new("/w"), "test", None)).unwrap();
+    let start = folder.open(named(), true).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert_eq!(start.begin("test", Vec::new()).err().unwrap().exit_code(), 1);
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 0);
+}
