@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use crate::answer::{self, FinalAnswer};
+use crate::budget::Budget;
 use crate::config::{Config, TextCalls};
 use crate::conversation::{Call, CallResult, Conversation, Message, Part, Parts, texts};
 use crate::error::Error;
@@ -14,13 +15,13 @@ use crate::http::net::{self, Client};
 use crate::http::recording::Recorder;
 use crate::http::{self, Asked, Http, Request, Trouble};
 use crate::image_limits;
-use crate::output::{ModelUsage, Output, Said, Start, Summary, stdout_error};
+use crate::output::{Output, Said, Start, Summary, stdout_error};
 use crate::provider::errors::Verdict;
 use crate::provider::shown::Growing;
 use crate::provider::{
-    self, ApiError, Fault, Learnt, Reader, Reply, Settings, Stop, Usage, Wire, text_calls, thinking,
+    self, ApiError, Fault, Learnt, Reader, Reply, Settings, Stated, Stop, Usage, Wire, text_calls, thinking,
 };
-use crate::response;
+use crate::response::{self, Broken};
 use crate::sandbox::permissions::{self, Mode};
 use crate::session::{self, Begun, Session, Unkept};
 use crate::tools::read::{self, RawError};
@@ -60,15 +61,12 @@ pub struct Agent {
     text_calls: TextCalls,
     /// The models that are left to be asked when this one stays overloaded.
     fallback_models: VecDeque<String>,
-    max_turns: Option<u32>,
+    budget: Budget,
     /// When the turn of the user's began, and what came of it since.
     begun: Instant,
-    turns: u32,
-    usage: Usage,
     denied_before: usize,
     stop_reason: Option<&'static str>,
-    /// What each model took in the whole run, and the time that requests took.
-    models: Vec<ModelUsage>,
+    /// The time that requests took in the whole run.
     api_time: Duration,
     /// The text of the last reply, kept for the summary of a run that fails.
     text: String,
@@ -93,6 +91,7 @@ impl Agent {
             config.rates_url,
             config.permissions,
         );
+        toolbox.obey(config.alarm.clone());
         // Before any program of the user's runs, which could put something else in the place of the folder.
         let recorder = match &config.record {
             Some(folder) => {
@@ -153,13 +152,10 @@ impl Agent {
             images,
             text_calls: config.text_calls,
             fallback_models: config.fallback_models.into(),
-            max_turns: config.max_turns,
+            budget: Budget::new(config.limits, config.alarm),
             begun: Instant::now(),
-            turns: 0,
-            usage: Usage::default(),
             denied_before: 0,
             stop_reason: None,
-            models: Vec::new(),
             api_time: Duration::ZERO,
             text: String::new(),
             session_id,
@@ -213,24 +209,25 @@ impl Agent {
                 .as_ref()
                 .and_then(FinalAnswer::found)
                 .map(|found| found.value.clone()),
-            turns: self.turns,
-            usage: self.usage,
-            models: self.models.clone(),
+            turns: self.budget.turns(),
+            usage: self.budget.turn_usage(),
+            models: self.budget.models().to_vec(),
             duration_ms: self.begun.elapsed().as_millis(),
             duration_api_ms: self.api_time.as_millis(),
             session_id: self.session_id.clone(),
             denied: self.toolbox.denied()[self.denied_before..].to_vec(),
             stop_reason: self.stop_reason,
-            total_cost_usd: None,
+            total_cost_usd: self.budget.cost(),
             api_error_status: self.http.failed_status(),
-            is_kept: self.session.is_some() && self.turns > 0,
+            is_kept: self.session.is_some() && self.budget.turns() > 0,
         }
     }
 
     /// A turn of the user's begins: what is counted for each begins anew.
     fn begin_turn(&mut self, output: &mut Output) -> Result<(), Error> {
         self.begun = Instant::now();
-        (self.turns, self.usage, self.stop_reason) = (0, Usage::default(), None);
+        self.budget.begin_turn();
+        self.stop_reason = None;
         self.denied_before = self.toolbox.denied().len();
         self.text.clear();
         output.turn_begins(&Start {
@@ -385,6 +382,7 @@ impl Agent {
                 false => output.print(&outcome.text),
             };
         }
+        self.budget.take_call()?;
         output.call(&call.name, &subject(call));
         let checked = self.toolbox.check(call);
         self.check_denials()?;
@@ -399,7 +397,7 @@ impl Agent {
 
     /// Asks until there is a reply, writing the request anew where something was learnt of the server.
     fn ask(&mut self, output: &mut Output) -> Result<Reply, Error> {
-        self.check_turns()?;
+        self.budget.check_request()?;
         self.save()?;
         output.end_shown()?;
         loop {
@@ -410,19 +408,25 @@ impl Agent {
                 true => "the recording".to_owned(),
                 false => net::shown(&self.url),
             };
-            output.detail(&format!("request {}: {bytes} bytes to {to}", self.turns + 1));
+            output.detail(&format!("request {}: {bytes} bytes to {to}", self.budget.turns() + 1));
             output.waiting();
             let request = Request { url: &self.url, headers: &self.headers, body: &body };
             let api = self.settings.api;
-            let (settings, text_calls) = (&self.settings, self.text_calls);
+            let (settings, text_calls, budget) = (&self.settings, self.text_calls, &self.budget);
             let mut learnt = settings.learnt.clone();
             let conversation = &self.conversation;
             let begun = Instant::now();
+            let mut broken = Vec::new();
             let asked = self.http.ask(&request, output, |answer, output| {
                 output.reply_begins(&settings.model);
-                let reply = response::read(answer, api, &mut |reader| {
-                    show_growth(reader, text_calls, conversation, output)
-                });
+                let grown = &mut |reader: &Reader| {
+                    show_growth(reader, text_calls, conversation, output)?;
+                    match reader.is_whole() {
+                        true => Ok(()),
+                        false => budget.check_reply(&settings.model, &reader.spent()),
+                    }
+                };
+                let reply = response::read(answer, api, grown, &mut broken);
                 reply.map_err(|trouble| match trouble {
                     Trouble::Fault(Fault::Api(error), _) if error.teach(settings, &mut learnt) => {
                         Trouble::Rewrite
@@ -431,13 +435,26 @@ impl Agent {
                 })
             });
             self.api_time += begun.elapsed();
+            for part in &broken {
+                self.budget.take_part(&self.settings.model, &part.spent);
+            }
             match asked {
                 Ok(Asked::Answered(mut reply)) => {
                     self.take_note(&mut reply, bytes, output)?;
+                    if let Err(error) = self.budget.check_spent() {
+                        self.text = texts(&reply.parts).join("\n");
+                        if !reply.parts.is_empty() {
+                            self.refuse_calls(reply, &format!("not run: {error}"), output)?;
+                        }
+                        return Err(error);
+                    }
                     return Ok(reply);
                 }
                 Ok(Asked::Rewrite) => self.learn(learnt, output),
-                Err(error) => self.fall_back(error, output)?,
+                Err(error) => {
+                    self.keep_part(&error, broken.pop());
+                    self.fall_back(error, output)?;
+                }
             }
         }
     }
@@ -487,30 +504,26 @@ impl Agent {
         });
     }
 
-    fn check_turns(&self) -> Result<(), Error> {
-        if let Some(most) = self.max_turns
-            && self.turns >= most
+    /// Keeps the text of a reply that a budget cut.
+    fn keep_part(&mut self, error: &Error, part: Option<Broken>) {
+        let is_cut = matches!(error, Error::Tokens(_) | Error::Cost(_) | Error::Time(_));
+        if let Some(part) = part
+            && is_cut
+            && !part.text.trim().is_empty()
         {
-            let turns = if most == 1 { "turn" } else { "turns" };
-            return Err(Error::Turns(format!(
-                "the answer is not finished after {most} {turns} (--max-turns): raise the limit or ask for less"
-            )));
+            self.conversation.add_reply(vec![Part::Text(part.text.clone())], &self.settings.origin());
+            self.text = part.text;
         }
-        Ok(())
     }
 
     /// Counts a reply to a request of so many bytes, says what is odd about it, and understands its text.
     fn take_note(&mut self, reply: &mut Reply, bytes: usize, output: &mut Output) -> Result<(), Error> {
-        self.turns += 1;
-        self.usage.add(reply.usage);
-        self.stop_reason = Some(reply.stop.word(&reply.parts));
-        let model = &self.settings.model;
-        match self.models.iter_mut().find(|used| used.model == *model) {
-            Some(used) => used.usage.add(reply.usage),
-            None => {
-                self.models.push(ModelUsage { model: model.clone(), usage: reply.usage, cost_usd: None });
-            }
+        let said: usize = reply.parts.iter().map(length).sum();
+        self.budget.take_reply(&self.settings.model, &reply.spent(), bytes + said);
+        if let Stated::Unusable(what) = &reply.stated {
+            output.detail(&format!("what the server says that the reply cost is no amount: {what}"));
         }
+        self.stop_reason = Some(reply.stop.word(&reply.parts));
         if !self.http.is_replaying() {
             // Images cost tokens by their dimensions, few for their bytes.
             let images = match self.settings.learnt.no_images {
@@ -626,6 +639,7 @@ impl Agent {
         if let Some(outcome) = self.take_answer(call) {
             return Ok(outcome);
         }
+        self.budget.take_call()?;
         let (http, denied_before) = (&mut self.http, self.toolbox.denied().len());
         let mut outcome = self.toolbox.run(call, &mut |url| {
             let headers = [("accept".to_owned(), "application/json".to_owned())];
@@ -642,11 +656,16 @@ impl Agent {
     }
 
     /// Answers the calls of a reply that was cut: none of them has run.
-    fn refuse_cut_calls(&mut self, mut reply: Reply, output: &mut Output) -> Result<(), Error> {
+    fn refuse_cut_calls(&mut self, reply: Reply, output: &mut Output) -> Result<(), Error> {
         const WHY: &str = "not run: the reply was cut at the output limit before its calls were complete. Make smaller calls, for instance a long file in several parts";
+        self.refuse_calls(reply, WHY, output)
+    }
+
+    /// Answers the calls of a reply, none of which is run.
+    fn refuse_calls(&mut self, mut reply: Reply, why: &str, output: &mut Output) -> Result<(), Error> {
         for part in &mut reply.parts {
             if let Part::Call(call) = part {
-                call.refusal = Some(WHY.to_owned());
+                call.refusal = Some(why.to_owned());
             }
         }
         let calls = self.add_reply(reply, output)?;
@@ -654,13 +673,15 @@ impl Agent {
             .into_iter()
             .map(|call| CallResult {
                 call_id: call.id,
-                text: WHY.to_owned(),
+                text: why.to_owned(),
                 images: Vec::new(),
                 is_error: true,
             })
             .collect();
         let told = results.iter().try_for_each(|result| output.result(result));
-        self.conversation.add_results(results);
+        if !results.is_empty() {
+            self.conversation.add_results(results);
+        }
         told
     }
 }
@@ -717,6 +738,15 @@ fn broken_off(stop: &Stop) -> Error {
             "the answer was cut at the output limit: raise --max-output-tokens or ask for less".to_owned()
         }
     })
+}
+
+/// About how many bytes the model wrote for a part.
+fn length(part: &Part) -> usize {
+    match part {
+        Part::Text(text) | Part::Vendor(text) => text.len(),
+        Part::Call(call) => call.name.len() + call.arguments.len(),
+        Part::Result(_) | Part::Image(_) => 0,
+    }
 }
 
 /// What a call is about, for the one line that is shown of it: its first argument that is a text.

@@ -3,8 +3,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::checkout::Sources;
+use crate::cost::{Cost, Price};
 use crate::error::Error;
 use crate::provider::thinking;
 use crate::sandbox::{permissions, policy};
@@ -113,6 +115,16 @@ pub struct Args {
     pub quiet: bool,
     /// `--max-turns`.
     pub max_turns: Option<u32>,
+    /// `--max-tool-calls`.
+    pub max_tool_calls: Option<u32>,
+    /// `--max-total-tokens`.
+    pub max_total_tokens: Option<u64>,
+    /// `--max-budget-usd`.
+    pub max_budget_usd: Option<Cost>,
+    /// `--timeout`.
+    pub timeout: Option<Duration>,
+    /// `--price`.
+    pub price: Option<Price>,
     /// `--record`.
     pub record: Option<PathBuf>,
     /// `--replay`.

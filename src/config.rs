@@ -7,8 +7,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::alarm::Alarm;
 use crate::answer::schema::Schema;
 use crate::args::{self, Args, Command};
+use crate::budget::Limits;
 use crate::checkout::{Checkout, Sources};
 use crate::context::{self, Context};
 use crate::error::Error;
@@ -107,8 +109,10 @@ pub struct Config {
     pub replay: Option<Replay>,
     /// What is done with calls that the model printed as text.
     pub text_calls: TextCalls,
-    /// How many replies the run may have.
-    pub max_turns: Option<u32>,
+    /// What the run may take.
+    pub limits: Limits,
+    /// What ends the run's waiting.
+    pub alarm: Alarm,
     /// The clock that tools see, if it is fixed.
     pub now: Option<jiff::Timestamp>,
     /// Where exchange rates come from.
@@ -133,6 +137,8 @@ pub struct Config {
 ///
 /// `Usage` and `Credentials` errors that name the flag or variable and the way out.
 pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
+    // The time counts from here.
+    let alarm = args.timeout.map(Alarm::after).unwrap_or_default();
     let workspace = workspace()?;
     // What can be wrong with the command line itself is said before a key is asked for.
     let context = context(args, environment, &workspace);
@@ -179,6 +185,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         proxies: proxies(environment)?,
         idle_timeout: Duration::from_secs(args.idle_timeout_secs.unwrap_or(default_idle_secs).into()),
         connect_timeout: Duration::from_secs(30),
+        alarm: alarm.clone(),
     };
     let now = clock(environment, replay.is_some())?;
     let own_key = endpoint.key.as_ref().map(|(key, _)| key.expose());
@@ -200,7 +207,15 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         record: if args.dry_run { None } else { args.record.clone() },
         replay,
         text_calls: text_calls(args, loopback),
-        max_turns: args.max_turns,
+        limits: Limits {
+            turns: args.max_turns,
+            tool_calls: args.max_tool_calls,
+            tokens: args.max_total_tokens,
+            cost: args.max_budget_usd,
+            price: args.price,
+            unknown_is_free: loopback,
+        },
+        alarm,
         now,
         rates_url: environment
             .text("COTTER_RATES_URL")?

@@ -23,6 +23,10 @@ pub const EXIT_CODES: &[(u8, &str)] = &[
     (10, "containment of the tools unavailable on this system and not switched off"),
     (11, "permission: a call was denied in `--permission-mode dontAsk`"),
     (20, "`--max-turns` was reached"),
+    (21, "`--max-tool-calls` was reached"),
+    (22, "`--max-total-tokens` was reached"),
+    (23, "`--max-budget-usd` was reached, or a cost that counts towards it is not known"),
+    (24, "`--timeout` was reached"),
 ];
 
 /// Why a run ended without a finished answer. Each variant holds the text shown after `cotter: `.
@@ -54,6 +58,14 @@ pub enum Error {
     Permission(String),
     /// `--max-turns` was reached before the answer was finished.
     Turns(String),
+    /// A call would have been more than `--max-tool-calls` allows.
+    ToolCalls(String),
+    /// `--max-total-tokens` was reached.
+    Tokens(String),
+    /// `--max-budget-usd` was reached, or what was spent of it is not known.
+    Cost(String),
+    /// `--timeout` was reached.
+    Time(String),
     /// The reader of standard output went away; the flag says whether the answer was complete.
     ClosedOutput {
         /// True if the whole answer existed when the reader left: a quiet success.
@@ -92,6 +104,10 @@ impl Error {
             Error::Containment(_) => 10,
             Error::Permission(_) => 11,
             Error::Turns(_) => 20,
+            Error::ToolCalls(_) => 21,
+            Error::Tokens(_) => 22,
+            Error::Cost(_) => 23,
+            Error::Time(_) => 24,
             Error::ClosedOutput { answered } => u8::from(!answered),
         }
     }
@@ -112,6 +128,10 @@ impl Error {
             Error::Containment(_) => "containment",
             Error::Permission(_) => "permission",
             Error::Turns(_) => "max_turns",
+            Error::ToolCalls(_) => "max_tool_calls",
+            Error::Tokens(_) => "max_total_tokens",
+            Error::Cost(_) => "max_budget_usd",
+            Error::Time(_) => "timeout",
             Error::ClosedOutput { .. } => "closed_output",
         }
     }
@@ -132,7 +152,11 @@ impl fmt::Display for Error {
             | Error::Replay(text)
             | Error::Containment(text)
             | Error::Permission(text)
-            | Error::Turns(text) => formatter.write_str(text),
+            | Error::Turns(text)
+            | Error::ToolCalls(text)
+            | Error::Tokens(text)
+            | Error::Cost(text)
+            | Error::Time(text) => formatter.write_str(text),
             Error::ClosedOutput { .. } => formatter.write_str("the reader of standard output has gone"),
         }
     }

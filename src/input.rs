@@ -1,6 +1,6 @@
 //! The prompt: argument, file and standard input put together.
 //!
-//! Standard input is never lost, never waited for in silence and never cut by a timer. What another program
+//! Standard input is never lost, never waited for in silence and never cut by a timer but the run's own. What another program
 //! is still reading (a file with its offset moved on, a terminal) is left alone unless `-` asks for it.
 
 use std::fs::File;
@@ -12,6 +12,7 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 
+use crate::alarm::Alarm;
 use crate::args::Args;
 use crate::error::Error;
 use crate::named_file;
@@ -52,10 +53,10 @@ pub struct Prompt {
 ///
 /// # Errors
 ///
-/// `Usage` if there is none, or standard input cannot be read or is no text.
-pub fn prompt(args: &Args, typed: String, output: &mut Output) -> Result<Prompt, Error> {
+/// `Usage` if there is none, or standard input cannot be read or is no text; the alarm's own if it rings first.
+pub fn prompt(args: &Args, typed: String, alarm: &Alarm, output: &mut Output) -> Result<Prompt, Error> {
     let stdin = match stdin_is_wanted(args) {
-        true => decode(read_stdin(output)?, "standard input")?,
+        true => decode(read_stdin(alarm, output)?, "standard input")?,
         false => String::new(),
     };
     let mut typed_bytes = typed.len();
@@ -106,7 +107,7 @@ fn stdin_is_wanted(args: &Args) -> bool {
 }
 
 /// Reads standard input to its end. An open pipe that stays silent is announced, and waited for.
-fn read_stdin(output: &mut Output) -> Result<Vec<u8>, Error> {
+fn read_stdin(alarm: &Alarm, output: &mut Output) -> Result<Vec<u8>, Error> {
     let stdin = std::io::stdin();
     let failed = |error: std::io::Error| Error::Usage(format!("cannot read standard input: {error}"));
     let mut file = stdin.as_fd().try_clone_to_owned().map(File::from).map_err(failed)?;
@@ -114,9 +115,15 @@ fn read_stdin(output: &mut Output) -> Result<Vec<u8>, Error> {
     let mut chunk = vec![0; 64 * 1024];
     let mut patience = Duration::from_secs(1);
     loop {
+        if let Some(ring) = alarm.rung() {
+            return Err(ring.error());
+        }
         let mut waiting = [PollFd::new(&file, PollFlags::IN)];
-        let limit = Timespec::try_from(patience).expect("a few seconds fit");
+        let limit = alarm.shortened(patience);
+        let is_patient = limit == patience;
+        let limit = Timespec::try_from(limit).expect("a few seconds fit");
         match poll(&mut waiting, Some(&limit)) {
+            Ok(0) if !is_patient => continue,
             Ok(0) => {
                 output.notice("waiting for standard input to end (pass -n or </dev/null if there is none)");
                 patience = Duration::from_secs(30);

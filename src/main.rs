@@ -3,12 +3,15 @@
 //! Parse, run, report, exit. The modules, in the order to read them:
 
 mod agent;
+mod alarm;
 mod answer;
 mod args;
+mod budget;
 mod checkout;
 mod config;
 mod context;
 mod conversation;
+mod cost;
 mod error;
 mod http;
 mod image_limits;
@@ -31,6 +34,7 @@ use agent::Agent;
 use args::{Args, Command, OutputFormat};
 use config::Environment;
 use conversation::Parts;
+use cost::Cost;
 use error::Error;
 use output::{Output, Summary};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
@@ -81,6 +85,7 @@ fn run(
     summary: &mut Summary,
 ) -> Result<ExitCode, Error> {
     summary.session_id = uuid::random();
+    summary.total_cost_usd = Some(Cost::default());
     // Before a key is read: nobody but root looks into this process, and no core dump holds the key.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let environment = Environment::of_process();
@@ -154,7 +159,7 @@ fn converse(
     if runs_any && !args.dry_run || !config.executables.found.is_empty() {
         contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;
     }
-    let prompt = input::prompt(args, typed, output)?;
+    let prompt = input::prompt(args, typed, &config.alarm, output)?;
     let mut agent = Agent::new(config, start, output)?;
     for warning in config::rules_without_effect(args, |name| agent.has_executable(name)) {
         output.warn(&warning);

@@ -26,7 +26,7 @@ pub use events::{Retry, Said, Start};
 use partial::Partial;
 pub use stdout::stdout_error;
 use stdout::{Stdout, write_stdout};
-pub use summary::{ModelUsage, Summary};
+pub use summary::Summary;
 
 /// Both streams, and what is known of them.
 pub struct Output {

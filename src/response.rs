@@ -7,42 +7,65 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::http::{Answer, Trouble, net};
-use crate::provider::{self, Api, ApiError, Fault, Reader, Reply, errors};
+use crate::provider::{self, Api, ApiError, Fault, Reader, Reply, Spent, errors};
 use crate::sse;
 
 /// The longest reply, and the most that is read of an error.
 const MOST_REPLY_BYTES: usize = 256 * 1024 * 1024;
 const MOST_ERROR_BYTES: usize = 1024 * 1024;
 
-/// Makes a reply of a response, whatever form it takes. `grown` is told of a reply that has grown.
+/// What there was of a reply that did not come to its end.
+pub struct Broken {
+    /// What it took all the same.
+    pub spent: Spent,
+    /// The text that can be shown.
+    pub text: String,
+}
+
+/// Makes a reply of a response, whatever form it takes. `grown` is told of a reply that has grown. Of one
+/// that does not come to its end, what there was of it goes to `broken`.
 ///
 /// # Errors
 ///
 /// Why there is no reply: the API refused, the connection broke, or what came is not the protocol.
 pub fn read(
-    mut answer: Answer,
+    answer: Answer,
     api: Api,
     grown: &mut dyn FnMut(&Reader) -> Result<(), Error>,
+    broken: &mut Vec<Broken>,
 ) -> Result<Reply, Trouble> {
     let hint = answer.retry_hint();
     if !(200..300).contains(&answer.status) {
         return Err(refusal(answer, hint));
     }
     let mut reader = Reader::new(api);
+    let read = read_into(&mut reader, answer, grown);
+    // What can be long is copied only where it will be of use.
+    let text = if reader.is_whole() { String::new() } else { reader.visible_text().to_owned() };
+    let part = Broken { spent: reader.spent(), text };
+    let reply = match read {
+        Ok(()) => reader.finish().map_err(Trouble::from),
+        // Where the reply is whole the connection may end as it likes.
+        Err(Trouble::Network(failure)) => reader.finish().map_err(|_| Trouble::Network(failure)),
+        Err(trouble) => Err(trouble),
+    };
+    reply.inspect_err(|_| broken.push(part))
+}
+
+/// Reads a response to its end, or to that of the reply in it.
+fn read_into(
+    reader: &mut Reader,
+    mut answer: Answer,
+    grown: &mut dyn FnMut(&Reader) -> Result<(), Error>,
+) -> Result<(), Trouble> {
+    let hint = answer.retry_hint();
     let mut decoder = sse::Decoder::default();
     let mut buffer = vec![0; 32 * 1024];
     let mut head = Vec::new();
     let mut streaming = false;
     let mut received = 0;
     loop {
-        let count = match answer.read(&mut buffer) {
-            Ok(count) => count,
-            Err(Trouble::Network(failure)) => {
-                // Where the reply is whole the connection may end as it likes.
-                return reader.finish().map_err(|_| Trouble::Network(failure));
-            }
-            Err(trouble) => return Err(trouble),
-        };
+        let count = answer.read(&mut buffer)?;
         let bytes = &buffer[..count];
         received += count;
         if received > MOST_REPLY_BYTES {
@@ -68,13 +91,12 @@ pub fn read(
         while let Some(event) = decoder.next_event() {
             reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
         }
-        grown(&reader)?;
+        grown(reader)?;
         if reader.is_over() {
-            answer.finish()?;
-            return Ok(reader.finish()?);
+            return answer.finish();
         }
         if count == 0 {
-            return Ok(reader.finish()?);
+            return Ok(());
         }
     }
 }
@@ -122,7 +144,7 @@ fn looks_like_events(start: &[u8]) -> bool {
     start.starts_with(b":") || [&b"data"[..], b"event", b"id", b"retry"].into_iter().any(is_field)
 }
 
-fn read_document(mut answer: Answer, mut text: Vec<u8>, mut reader: Reader) -> Result<Reply, Trouble> {
+fn read_document(mut answer: Answer, mut text: Vec<u8>, reader: &mut Reader) -> Result<(), Trouble> {
     let (rest, whole) = answer.read_all(MOST_REPLY_BYTES)?;
     if !whole {
         return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
@@ -134,8 +156,7 @@ fn read_document(mut answer: Answer, mut text: Vec<u8>, mut reader: Reader) -> R
     if !text.ends_with('}') {
         return Err(Fault::Incomplete.into());
     }
-    reader.document(text)?;
-    Ok(reader.finish()?)
+    Ok(reader.document(text)?)
 }
 
 fn refusal(mut answer: Answer, hint: Option<Duration>) -> Trouble {

@@ -165,6 +165,17 @@ pub const FLAGS: &[Flag] = &[
         "nothing on stderr but errors, a wait for input, and news of the sandbox",
     ),
     flag("Limits", "", "max-turns", "N", "end with code 20 rather than ask the model an N+1st time"),
+    flag("Limits", "", "max-tool-calls", "N", "end with code 21 rather than run an N+1st call of a tool"),
+    flag("Limits", "", "max-total-tokens", "N", "end with code 22 once N tokens are used, read and written"),
+    flag("Limits", "", "max-budget-usd", "X", "end with code 23 once X dollars are spent, or none can tell"),
+    flag("Limits", "", "timeout", "SECS", "end with code 24 after SECS, such as 90 or 0.5"),
+    flag(
+        "Limits",
+        "",
+        "price",
+        "PRICES",
+        "dollars per million tokens: IN,OUT or IN,OUT,CACHE_READ,CACHE_WRITE",
+    ),
     flag("Sessions", "c", "continue", "", "go on with the last session of this folder"),
     flag("Sessions", "r", "resume", "ID", "go on with this session; the beginning of an id will do"),
     flag("Sessions", "", "session-id", "UUID", "keep the conversation under this id, which must be new"),
@@ -205,15 +216,10 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("agents", "put the agent's instructions into --append-system-prompt-file"),
     ("context-window", NOT_YET),
     ("input-format", "the prompt is text, from the argument, -f or standard input"),
-    ("max-budget-usd", NOT_YET),
-    ("max-tool-calls", "limit the run with --max-turns"),
-    ("max-total-tokens", "limit the run with --max-turns"),
     ("mcp-config", NOT_YET),
     ("no-compaction", NOT_YET),
     ("plugin-dir", "there are no plugins"),
-    ("price", NOT_YET),
     ("settings", "no settings files are read; put flags into the file named by COTTER_CONFIG"),
-    ("timeout", "run cotter under timeout(1)"),
 ];
 
 const NOT_YET: &str = "it is not in this version";

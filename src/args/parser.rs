@@ -4,12 +4,14 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::completions::completions;
 use super::flags::{ACCEPTED, FLAGS, Flag, REFUSED, SANDBOX_FLAGS, SPELLINGS};
 use super::manual::{help, man_page, sandbox_help};
 use super::{Args, Command, OutputFormat};
 use crate::checkout::Sources;
+use crate::cost::{Cost, Price};
 use crate::error::Error;
 use crate::provider::thinking::Mode;
 use crate::sandbox::{permissions, policy, rules};
@@ -270,6 +272,11 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "verbose" => (args.verbose, args.quiet) = (true, false),
         "quiet" => (args.verbose, args.quiet) = (false, true),
         "max-turns" => args.max_turns = Some(count(flag, &value, 1)?),
+        "max-tool-calls" => args.max_tool_calls = Some(count(flag, &value, 0)?),
+        "max-total-tokens" => args.max_total_tokens = Some(count(flag, &value, 1)?),
+        "max-budget-usd" => args.max_budget_usd = Some(budget(flag, &value)?),
+        "timeout" => args.timeout = Some(seconds(flag, &value)?),
+        "price" => args.price = Some(price(flag, &value)?),
         "record" => args.record = Some(path()),
         "replay" => args.replay = Some(path()),
         "replay-strict" => args.replay_strict = true,
@@ -355,9 +362,13 @@ fn one_of(flag: &Flag, value: &OsString, allowed: &[&str]) -> Result<String, Err
     Ok(text)
 }
 
-fn count(flag: &Flag, value: &OsString, least: u32) -> Result<u32, Error> {
+fn count<T: std::str::FromStr + PartialOrd + std::fmt::Display>(
+    flag: &Flag,
+    value: &OsString,
+    least: T,
+) -> Result<T, Error> {
     let text = text(flag, value)?;
-    match text.parse::<u32>() {
+    match text.parse::<T>() {
         Ok(number) if number >= least => Ok(number),
         _ => Err(Error::Usage(format!("--{} is a whole number from {least}, not \"{text}\"", flag.long))),
     }
@@ -370,6 +381,40 @@ fn sources(flag: &Flag, value: &OsString) -> Result<Sources, Error> {
             flag.long
         ))
     })
+}
+
+/// An amount of money above nothing.
+fn budget(flag: &Flag, value: &OsString) -> Result<Cost, Error> {
+    let text = text(flag, value)?;
+    Cost::parse(&text).filter(|cost| *cost > Cost::default()).ok_or_else(|| {
+        Error::Usage(format!("--{} is an amount of dollars such as 0.50, not \"{text}\"", flag.long))
+    })
+}
+
+fn price(flag: &Flag, value: &OsString) -> Result<Price, Error> {
+    let text = text(flag, value)?;
+    Price::parse(&text).ok_or_else(|| {
+        Error::Usage(format!(
+            "--{} is IN,OUT or IN,OUT,CACHE_READ,CACHE_WRITE in dollars per million tokens, such as 1,5 or \
+             1,5,0.1,1.25, not \"{text}\"",
+            flag.long
+        ))
+    })
+}
+
+/// A time in seconds, with or without decimals.
+fn seconds(flag: &Flag, value: &OsString) -> Result<Duration, Error> {
+    let text = text(flag, value)?;
+    // Words for numbers and exponents are nothing that anybody types as a time.
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let seconds = text.parse().ok().filter(|_| is_plain);
+    match seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) {
+        Some(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err(Error::Usage(format!(
+            "--{} is a number of seconds such as 90 or 0.5, not \"{text}\"",
+            flag.long
+        ))),
+    }
 }
 
 fn temperature(flag: &Flag, value: &OsString) -> Result<f64, Error> {
@@ -440,7 +485,9 @@ mod tests {
     fn every_flag_of_the_table_is_known_to_the_parser() {
         for flag in FLAGS {
             let value = match flag.long {
-                "temperature" | "max-output-tokens" | "max-turns" | "max-retries" | "idle-timeout" => "1",
+                "temperature" | "max-output-tokens" | "max-turns" | "max-retries" | "idle-timeout"
+                | "max-tool-calls" | "max-total-tokens" | "max-budget-usd" | "timeout" => "1",
+                "price" => "1,5",
                 "api" => "openai",
                 "text-tool-calls" => "on",
                 "output-format" => "json",

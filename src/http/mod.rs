@@ -6,6 +6,7 @@
 use std::io::Read;
 use std::time::{Duration, SystemTime};
 
+use crate::alarm::Ring;
 use crate::error::Error;
 use crate::output::{Output, Retry};
 use crate::provider::errors::Verdict;
@@ -97,7 +98,7 @@ pub struct Answer<'a> {
 }
 
 enum Body {
-    Live(net::Response),
+    Live(Box<net::Response>),
     Recorded(Recorded),
 }
 
@@ -248,10 +249,15 @@ impl Http {
             if wait > WAITING_LIMIT.saturating_sub(waited) {
                 return Err(too_long(error, wait));
             }
+            if let Err(ring) = self.client.alarm().may_sleep(wait) {
+                // Where another model can be asked, it may answer at once.
+                let has_another = matches!(error, Error::Overloaded(_)) && self.overload_retries < u32::MAX;
+                return Err(if has_another { error } else { ring.error_of_wait(&error, wait) });
+            }
             retries += 1;
             output.retrying(&Retry { error: &error, status, attempt: retries, most, wait })?;
             self.failed_status = None;
-            std::thread::sleep(wait);
+            self.client.alarm().sleep(wait).map_err(Ring::error)?;
             waited += wait;
         }
     }
@@ -264,7 +270,7 @@ impl Http {
             }
             None => {
                 let mut response = self.client.post(request.url, request.headers, request.body)?;
-                (response.status, std::mem::take(&mut response.headers), Body::Live(response))
+                (response.status, std::mem::take(&mut response.headers), Body::Live(Box::new(response)))
             }
         };
         if let Some(recorder) = &mut self.recorder {
@@ -297,7 +303,11 @@ impl Http {
             Trouble::Network(Failure::Stalled { answered: false, .. }) if self.loopback => 0,
             Trouble::Network(Failure::Connect(_) | Failure::Stalled { .. } | Failure::Broken(_)) => u32::MAX,
             Trouble::Network(
-                Failure::Setup(_) | Failure::Certificate(_) | Failure::ProxyRefusal(_) | Failure::Protocol(_),
+                Failure::Setup(_)
+                | Failure::Certificate(_)
+                | Failure::ProxyRefusal(_)
+                | Failure::Protocol(_)
+                | Failure::Ended(_),
             ) => 0,
             Trouble::Fault(Fault::Incomplete | Fault::Hollow, _) => u32::MAX,
             Trouble::Fault(Fault::Malformed(_), _) => 0,
@@ -322,6 +332,7 @@ impl Failure {
             | Failure::Connect(text)
             | Failure::Broken(text)
             | Failure::Stalled { text, .. } => Error::Network(text),
+            Failure::Ended(ring) => ring.error(),
         }
     }
 }

@@ -15,10 +15,11 @@ use ureq::http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use ureq::http::{Method, Request, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector, SocksConnector};
-use ureq::{Agent, BodyReader, Proxy, ProxyProtocol, SendBody, Timeout};
+use ureq::{Agent, AsSendBody, BodyReader, Proxy, ProxyProtocol, SendBody, Timeout};
 
 use super::proxy::{Choice, ProxySettings};
 use super::transport::{Names, Stage, TcpConnector, Watch, bare_host, default_port, describe, is_socks};
+use crate::alarm::{Alarm, Ring};
 use crate::named_file;
 
 /// The longest head of a response that is accepted.
@@ -49,6 +50,8 @@ pub struct NetworkSettings {
     pub idle_timeout: Duration,
     /// How long making a connection may take: name, TCP, proxy and TLS together.
     pub connect_timeout: Duration,
+    /// What ends every wait for the network.
+    pub alarm: Alarm,
 }
 
 /// Why there is no whole answer, each with text for a person.
@@ -73,6 +76,8 @@ pub enum Failure {
     Broken(String),
     /// What came back is not HTTP, or its head is longer than any sane one.
     Protocol(String),
+    /// The run's alarm rang.
+    Ended(Ring),
 }
 
 impl fmt::Display for Failure {
@@ -85,6 +90,7 @@ impl fmt::Display for Failure {
             | Failure::Stalled { text, .. }
             | Failure::Broken(text)
             | Failure::Protocol(text) => formatter.write_str(text),
+            Failure::Ended(ring) => write!(formatter, "{ring}"),
         }
     }
 }
@@ -111,6 +117,11 @@ impl Client {
     /// A client that has not touched the network yet.
     pub fn new(settings: NetworkSettings) -> Client {
         Client { settings, patience: PATIENCE, watch: Arc::default(), agents: Vec::new() }
+    }
+
+    /// What ends every wait.
+    pub fn alarm(&self) -> &Alarm {
+        &self.settings.alarm
     }
 
     /// One POST, one attempt. The slices of `body` are sent one after another as one body. `user-agent`,
@@ -154,6 +165,9 @@ impl Client {
         body: SendBody<'_>,
     ) -> Result<Response, Failure> {
         let uri = parse_url(url)?;
+        if let Some(ring) = self.settings.alarm.rung() {
+            return Err(Failure::Ended(ring));
+        }
         let secure = uri.scheme_str() == Some("https");
         let host = bare_host(&uri);
         let port = uri.port_u16().unwrap_or_else(|| default_port(uri.scheme_str().unwrap_or_default()));
@@ -163,6 +177,7 @@ impl Client {
             proxy: proxy.as_ref().map(|proxy| format!("{}:{}", proxy.host(), proxy.port())),
             idle_timeout: self.settings.idle_timeout,
             connect_timeout: self.settings.connect_timeout,
+            alarm: self.settings.alarm.clone(),
         };
         let is_socks = proxy.as_ref().is_some_and(is_socks);
         let agent = self.agent(Route { proxy, secure })?;
@@ -171,6 +186,9 @@ impl Client {
         *request.method_mut() = method;
         *request.uri_mut() = uri;
         *request.headers_mut() = headers;
+        if is_socks {
+            request = self.with_limits(&agent, request);
+        }
         self.watch.start();
         match agent.run(request) {
             Ok(response) => Ok(Response::new(response, peer, Arc::clone(&self.watch), is_socks)),
@@ -183,6 +201,23 @@ impl Client {
                 Err(peer.explain(error, phase))
             }
         }
+    }
+
+    /// ureq's own SOCKS transport does not know the alarm; what ureq can limit for it is each step by itself.
+    fn with_limits<S: AsSendBody>(&self, agent: &Agent, request: Request<S>) -> Request<S> {
+        let alarm = &self.settings.alarm;
+        if !alarm.is_set() {
+            return request;
+        }
+        let left = alarm.shortened(Duration::MAX);
+        agent
+            .configure_request(request)
+            .timeout_connect(Some(alarm.shortened(self.settings.connect_timeout)))
+            .timeout_send_request(Some(left))
+            .timeout_send_body(Some(left))
+            .timeout_recv_response(Some(left))
+            .timeout_recv_body(Some(left))
+            .build()
     }
 
     fn agent(&mut self, route: Route) -> Result<Agent, Failure> {
@@ -227,6 +262,7 @@ impl Client {
                 watch: Arc::clone(&self.watch),
                 idle_timeout: self.settings.idle_timeout,
                 patience: self.patience,
+                alarm: self.settings.alarm.clone(),
             })
             .chain(RustlsConnector::default())
             .chain(Stage::Made(Arc::clone(&self.watch)));
@@ -280,7 +316,12 @@ impl Response {
         if let Some(end) = &self.end {
             return end.clone().map(|()| 0);
         }
-        let result = match self.body.read(buffer) {
+        // A stream that never stalls is not read for ever either.
+        let read = match self.peer.alarm.rung() {
+            Some(_) => Err(io::ErrorKind::TimedOut.into()),
+            None => self.body.read(buffer),
+        };
+        let result = match read {
             Ok(0) if !buffer.is_empty() && self.is_cut_by_reset() => Err(self
                 .peer
                 .explain(io::Error::from(io::ErrorKind::ConnectionReset).into(), Phase::Answering)),
@@ -321,6 +362,7 @@ struct Peer {
     proxy: Option<String>,
     idle_timeout: Duration,
     connect_timeout: Duration,
+    alarm: Alarm,
 }
 
 /// How far an exchange had come.
@@ -343,6 +385,10 @@ impl fmt::Display for Peer {
 
 impl Peer {
     fn explain(&self, error: ureq::Error, phase: Phase) -> Failure {
+        // Whatever failed: where the time is over, that is why nothing more is tried.
+        if let Some(ring) = self.alarm.rung() {
+            return Failure::Ended(ring);
+        }
         let connecting = matches!(phase, Phase::Connecting | Phase::ConnectingToProxy);
         match error {
             ureq::Error::Other(inner) => match inner.downcast::<Failure>() {

@@ -21,6 +21,7 @@ use ureq::unversioned::transport::{
 
 use super::net::Failure;
 use super::proxy::is_localhost;
+use crate::alarm::Alarm;
 
 /// What a transport and the exchange that uses it tell each other; ureq stands between them and has no
 /// word for it. One for each client: a client has one exchange under way at a time.
@@ -175,6 +176,8 @@ pub struct TcpConnector {
     /// How long a server that has bytes waiting for us may take none of ours, before its answer is
     /// taken as given and the rest of the request is not sent.
     pub patience: Duration,
+    /// What ends every wait.
+    pub alarm: Alarm,
 }
 
 impl<In: Transport> Connector<In> for TcpConnector {
@@ -190,7 +193,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
         }
         let begun = Instant::now();
         let addresses = look_up(details.uri)?;
-        let limit = total_limit(&details.timeout).unwrap_or(self.idle_timeout);
+        let limit = self.alarm.shortened(total_limit(&details.timeout).unwrap_or(self.idle_timeout));
         let stream = connect_to_one(&addresses, begun, limit).map_err(|error| {
             let proxy = if self.watch.connecting() > 1 { "the proxy " } else { "" };
             let port = addresses.first().map_or(0, SocketAddr::port);
@@ -209,6 +212,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
             watch: Arc::clone(&self.watch),
             idle_timeout: self.idle_timeout,
             patience: self.patience,
+            alarm: self.alarm.clone(),
             is_answered_early: false,
         })))
     }
@@ -259,6 +263,7 @@ pub struct TcpTransport {
     watch: Arc<Watch>,
     idle_timeout: Duration,
     patience: Duration,
+    alarm: Alarm,
     /// Set when the server answered, or closed, before it had taken the request: nothing is sent from
     /// then on, and the connection is never used again.
     is_answered_early: bool,
@@ -274,7 +279,7 @@ impl Transport for TcpTransport {
             // ureq reads the answer only when it believes the request was sent.
             return Ok(());
         }
-        let limit = total_limit(&timeout).unwrap_or(self.idle_timeout);
+        let limit = self.alarm.shortened(total_limit(&timeout).unwrap_or(self.idle_timeout));
         let mut rest = &self.buffers.output()[..amount];
         while !rest.is_empty() {
             match send(&self.stream, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -302,8 +307,9 @@ impl Transport for TcpTransport {
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
         let until_deadline =
             self.watch.observed().deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let until_alarm = self.alarm.is_set().then(|| self.alarm.shortened(self.idle_timeout));
         // The socket's own limit is the idle limit; any other is waited for first.
-        if let Some(limit) = total_limit(&timeout).into_iter().chain(until_deadline).min()
+        if let Some(limit) = total_limit(&timeout).into_iter().chain(until_deadline).chain(until_alarm).min()
             && wait_for(&self.stream, PollFlags::IN, limit)?.is_empty()
         {
             return Err(ureq::Error::Timeout(timeout.reason));

@@ -8,8 +8,10 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::summary::{ModelUsage, Summary};
+use super::summary::Summary;
+use crate::budget::ModelSpending;
 use crate::conversation::{CallResult, Image, Part};
+use crate::cost::Cost;
 use crate::error::Error;
 use crate::provider::{self, Stop, Usage, shown};
 use crate::tools::Spec;
@@ -165,7 +167,7 @@ pub fn result(summary: &Summary, error: Option<(&Error, &str)>) -> Value {
         "result": summary.text,
         "stop_reason": summary.stop_reason,
         "session_id": summary.session_id,
-        "total_cost_usd": summary.total_cost_usd,
+        "total_cost_usd": summary.total_cost_usd.map(Cost::to_json),
         "usage": usage(summary.usage),
         "modelUsage": model_usage(&summary.models),
         "permission_denials": summary.denied.iter().map(denial).collect::<Vec<_>>(),
@@ -198,15 +200,15 @@ pub fn usage(usage: Usage) -> Value {
     })
 }
 
-fn model_usage(models: &[ModelUsage]) -> Value {
-    let one = |used: &ModelUsage| {
+fn model_usage(models: &[ModelSpending]) -> Value {
+    let one = |used: &ModelSpending| {
         let counts = json!({
             "inputTokens": used.usage.input,
             "outputTokens": used.usage.output,
             "cacheReadInputTokens": used.usage.cache_read,
             "cacheCreationInputTokens": used.usage.cache_write,
             "webSearchRequests": 0,
-            "costUSD": used.cost_usd,
+            "costUSD": used.cost.map(Cost::to_json),
         });
         (used.model.clone(), counts)
     };
@@ -242,6 +244,7 @@ fn image(image: &Image) -> Value {
 fn subtype(error: &Error) -> &'static str {
     match error {
         Error::Turns(_) => "error_max_turns",
+        Error::Cost(_) => "error_max_budget_usd",
         Error::Unfit(_) => "error_max_structured_output_retries",
         _ => "error_during_execution",
     }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::budget::ModelSpending;
+use crate::cost::Cost;
 use crate::provider::Usage;
 use crate::tools::toolbox::Denied;
 
@@ -15,7 +17,7 @@ pub struct Summary {
     /// The tokens of all requests of the turn.
     pub usage: Usage,
     /// What each model took in the whole run, in the order in which they were asked.
-    pub models: Vec<ModelUsage>,
+    pub models: Vec<ModelSpending>,
     /// How long the turn took.
     pub duration_ms: u128,
     /// How much of the run went by with requests and waiting for the next attempt.
@@ -29,20 +31,9 @@ pub struct Summary {
     /// Why the last reply ended, in the words of the Messages API; absent if there was none.
     pub stop_reason: Option<&'static str>,
     /// What the whole run cost; absent where that is not known, which is never 0.
-    pub total_cost_usd: Option<f64>,
+    pub total_cost_usd: Option<Cost>,
     /// The answer as the value that a schema asked for.
     pub structured_output: Option<Value>,
     /// The HTTP status with which the last request failed.
     pub api_error_status: Option<u16>,
-}
-
-/// What one model took.
-#[derive(Clone)]
-pub struct ModelUsage {
-    /// Its name as it was asked for.
-    pub model: String,
-    /// The tokens.
-    pub usage: Usage,
-    /// What they cost, where that is known.
-    pub cost_usd: Option<f64>,
 }

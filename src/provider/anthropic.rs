@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::shown::Growing;
 use super::{
-    ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stop, Usage, finish_call, hashed_id, is_too_deep,
+    ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stated, Stop, Usage, finish_call, hashed_id, is_too_deep,
     legal_name, number, parse_and_mend, plain_name, push_string, result_text, shown_images, static_mark,
     thinking,
 };
@@ -265,6 +265,16 @@ impl Reader {
         self.over
     }
 
+    /// The tokens so far.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Whether the reason of the end was seen, which follows the last block.
+    pub fn is_whole(&self) -> bool {
+        self.over || self.stop_reason.is_some()
+    }
+
     /// The text so far, blocks one after another.
     pub fn visible_text(&self) -> &str {
         &self.text
@@ -403,7 +413,7 @@ impl Reader {
                 Stop::Finished
             }
         };
-        Ok(Reply { parts, stop, usage: self.usage, unknown_stop })
+        Ok(Reply { parts, stop, usage: self.usage, stated: Stated::Nothing, unknown_stop })
     }
 }
 

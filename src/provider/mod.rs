@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::conversation::{Call, CallResult, Image, Message, Part, Role};
+use crate::cost::Cost;
 use crate::sse;
 use crate::tools;
 use shown::Growing;
@@ -19,6 +20,7 @@ pub mod anthropic;
 mod cuts;
 pub mod errors;
 pub mod openai;
+pub mod prices;
 pub mod shown;
 pub mod text_calls;
 pub mod thinking;
@@ -354,6 +356,11 @@ impl Usage {
         self.input.saturating_add(self.cache_write).saturating_add(self.cache_read)
     }
 
+    /// All tokens.
+    pub fn total(&self) -> u64 {
+        self.total_input().saturating_add(self.output)
+    }
+
     /// Adds the usage of another request.
     pub fn add(&mut self, other: Usage) {
         self.input = self.input.saturating_add(other.input);
@@ -361,6 +368,27 @@ impl Usage {
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.output = self.output.saturating_add(other.output);
     }
+}
+
+/// What a reply took, as far as the server has said it.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Spent {
+    /// Tokens; none where the server does not say.
+    pub usage: Usage,
+    /// Money.
+    pub stated: Stated,
+}
+
+/// What a server says that a reply cost.
+#[derive(Debug, Default, Clone, PartialEq)]
+pub enum Stated {
+    /// It says nothing.
+    #[default]
+    Nothing,
+    /// This amount.
+    Cost(Cost),
+    /// Something that is no amount, as it came.
+    Unusable(String),
 }
 
 /// Why a reply ended, by meaning. Whether it holds calls is seen from its parts.
@@ -407,8 +435,17 @@ pub struct Reply {
     pub stop: Stop,
     /// What it cost in tokens; zero where the server does not say.
     pub usage: Usage,
+    /// What it cost, by the server's own account.
+    pub stated: Stated,
     /// The vendor's own word for the end, if it is not one that is known.
     pub unknown_stop: Option<String>,
+}
+
+impl Reply {
+    /// What it took.
+    pub fn spent(&self) -> Spent {
+        Spent { usage: self.usage, stated: self.stated.clone() }
+    }
 }
 
 /// Why a stream or document did not become a reply.
@@ -471,6 +508,22 @@ impl Reader {
         match self {
             Reader::OpenAi(reader) => reader.visible_text(),
             Reader::Anthropic(reader) => reader.visible_text(),
+        }
+    }
+
+    /// What has been reported so far.
+    pub fn spent(&self) -> Spent {
+        match self {
+            Reader::OpenAi(reader) => reader.spent(),
+            Reader::Anthropic(reader) => Spent { usage: reader.usage(), stated: Stated::Nothing },
+        }
+    }
+
+    /// Whether all of the reply is here, and only news of it can follow.
+    pub fn is_whole(&self) -> bool {
+        match self {
+            Reader::OpenAi(reader) => reader.is_whole(),
+            Reader::Anthropic(reader) => reader.is_whole(),
         }
     }
 

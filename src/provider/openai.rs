@@ -10,10 +10,12 @@ use serde_json::{Map, Value, json};
 
 use super::shown::{Growing, details};
 use super::{
-    ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Stop, Usage, excerpt, finish_call, hashed_id,
-    legal_name, number, parse, plain_name, push_string, result_text, shown_images, static_mark, thinking,
+    ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Spent, Stated, Stop, Usage, excerpt, finish_call,
+    hashed_id, legal_name, number, parse, plain_name, push_string, result_text, shown_images, static_mark,
+    thinking,
 };
 use crate::conversation::{CallResult, Image, Message, Part, Role, texts};
+use crate::cost::Cost;
 use crate::sse;
 
 /// The body up to the messages, the system message included.
@@ -274,6 +276,7 @@ pub struct Reader {
     calls: Vec<HalfCall>,
     finish_reason: Option<String>,
     usage: Usage,
+    cost: Stated,
     has_choice: bool,
     done: bool,
 }
@@ -314,6 +317,16 @@ impl Reader {
     /// Whether `[DONE]` was seen. A finish reason alone is not the end: the usage may follow.
     pub fn is_over(&self) -> bool {
         self.done
+    }
+
+    /// What has been reported so far.
+    pub fn spent(&self) -> Spent {
+        Spent { usage: self.usage, stated: self.cost.clone() }
+    }
+
+    /// Whether the reason of the end was seen, or `[DONE]`.
+    pub fn is_whole(&self) -> bool {
+        self.done || self.finish_reason.is_some()
     }
 
     /// The text so far, but for a thinking block at its beginning.
@@ -487,6 +500,26 @@ impl Reader {
             cache_read,
             output: count(&usage["completion_tokens"]),
         };
+        self.take_cost(usage);
+    }
+
+    /// OpenRouter says what it charges, and beside it what the model's own provider charges whose key it was
+    /// given (https://openrouter.ai/docs/use-cases/usage-accounting).
+    fn take_cost(&mut self, usage: &Value) {
+        let amount = |value: &Value| value.as_f64().and_then(Cost::of_number);
+        let upstream = match &usage["is_byok"] {
+            Value::Bool(true) => &usage["cost_details"]["upstream_inference_cost"],
+            _ => &Value::Null,
+        };
+        self.cost = match (&usage["cost"], upstream) {
+            (Value::Null, _) => return,
+            (own, Value::Null) => amount(own).map_or_else(|| unusable(own), Stated::Cost),
+            (own, upstream) => match (amount(own), amount(upstream)) {
+                (Some(own), Some(upstream)) => Stated::Cost(own.plus(upstream)),
+                (None, _) => unusable(own),
+                (_, None) => unusable(upstream),
+            },
+        };
     }
 
     /// The whole reply. A finish reason or `[DONE]` makes it whole; many proxies send only one of them.
@@ -534,8 +567,13 @@ impl Reader {
                 Stop::Finished
             }
         };
-        Ok(Reply { parts, stop, usage: self.usage, unknown_stop })
+        Ok(Reply { parts, stop, usage: self.usage, stated: self.cost, unknown_stop })
     }
+}
+
+/// A cost that is none: negative, a text, an object.
+fn unusable(value: &Value) -> Stated {
+    Stated::Unusable(excerpt(&value.to_string()))
 }
 
 /// Gemini's words for a call that its model failed to write.
@@ -672,6 +710,33 @@ mod tests {
             shown = visible.to_owned();
         }
         assert_eq!(shown, "yes sir");
+    }
+
+    #[test]
+    fn a_cost_is_taken_where_it_is_an_amount_and_else_kept_as_it_came() {
+        let stated = |usage: &str| {
+            let chunk = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"stop"}}],"usage":{usage}}}"#);
+            read(&[&chunk, "[DONE]"]).unwrap().stated
+        };
+        let cost = |text: &str| Stated::Cost(Cost::parse(text).unwrap());
+        assert_eq!(stated(r#"{"cost":0.00014}"#), cost("0.00014"));
+        assert_eq!(
+            stated(r#"{"cost":0,"is_byok":false,"cost_details":{"upstream_inference_cost":1}}"#),
+            cost("0")
+        );
+        // A key of the user's own: OpenRouter's fee, and what the provider charges beside it.
+        let own_key = r#"{"cost":0.0005,"is_byok":true,"cost_details":{"upstream_inference_cost":0.01}}"#;
+        assert_eq!(stated(own_key), cost("0.0105"));
+        let own_key = r#"{"cost":0.0005,"is_byok":true,"cost_details":{"upstream_inference_cost":null}}"#;
+        assert_eq!(stated(own_key), cost("0.0005"));
+        for usage in [r#"{}"#, r#"{"cost":null}"#] {
+            assert_eq!(stated(usage), Stated::Nothing, "{usage}");
+        }
+        for cost in ["-0.1", r#""0.1""#, "{\"total\":1}", "true", "1e300"] {
+            let usage = format!(r#"{{"cost":{cost}}}"#);
+            assert!(matches!(stated(&usage), Stated::Unusable(_)), "{usage}");
+        }
+        assert_eq!(stated(r#"{"cost":"NaN"}"#), Stated::Unusable("\"NaN\"".to_owned()));
     }
 
     #[test]

@@ -16,6 +16,7 @@ use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use rustix::rand::GetRandomFlags;
 
+use crate::alarm::Alarm;
 use crate::output;
 use descendants::Kept;
 use process::Watched;
@@ -65,6 +66,8 @@ const LATE: &str = "did not answer in time";
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 /// How long both processes may take to start.
 const START: Duration = Duration::from_secs(60);
+/// How much later than the alarm an answer is still waited for.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How long the supervisor may take to end everything before cotter does it itself.
 const ORDERLY_END: Duration = Duration::from_secs(10);
 
@@ -132,14 +135,22 @@ impl Worker {
     }
 
     /// Hands a request to the worker, one JSON text without a newline, and returns its answer, which may
-    /// take until `limit` is over.
+    /// take until `limit` is over or the alarm rings.
     ///
     /// Errors: the worker is gone, what it had started has been ended, and the text says why.
-    pub fn call(&mut self, request: &str, limit: Duration) -> Result<String, String> {
+    pub fn call(&mut self, request: &str, limit: Duration, alarm: &Alarm) -> Result<String, String> {
         let Some(running) = &mut self.running else {
             return Err("the process that runs tools is gone".to_owned());
         };
-        running.call(request, limit).map_err(|reason| self.gone(&reason))
+        // What ends by itself when the alarm rings is given the time to say what came of it.
+        let answer = running.call(request, limit.min(alarm.shortened(limit) + LAST_WORDS));
+        answer.map_err(|reason| match alarm.rung() {
+            Some(ring) => {
+                self.end();
+                format!("{ring}; everything it had started has been ended")
+            }
+            None => self.gone(&reason),
+        })
     }
 
     /// The private temporary folder, `TMPDIR` of all tools.

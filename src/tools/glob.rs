@@ -11,6 +11,7 @@ use std::time::SystemTime;
 use ignore::overrides::Override;
 use ignore::types::Types;
 
+use crate::alarm::Alarm;
 use crate::tools::walk::{self, Form, LeftOut, Options, Start, Walk};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, in_private_folder, quotes, slips};
 
@@ -27,8 +28,13 @@ const MAX_SHOWN: usize = 200;
 const MAX_BYTES: usize = 30_000;
 
 /// Runs `Glob`. Files that it may not read are not there for it.
-pub fn run(arguments: &Arguments, workspace: &Workspace, may_read: &dyn Fn(&Path) -> bool) -> Outcome {
-    find(arguments, workspace, may_read).map_or_else(Outcome::error, Outcome::ok)
+pub fn run(
+    arguments: &Arguments,
+    workspace: &Workspace,
+    may_read: &dyn Fn(&Path) -> bool,
+    alarm: &Alarm,
+) -> Outcome {
+    find(arguments, workspace, may_read, alarm).map_or_else(Outcome::error, Outcome::ok)
 }
 
 /// The folder or file that a call of this tool names.
@@ -41,6 +47,7 @@ fn find(
     arguments: &Arguments,
     workspace: &Workspace,
     may_read: &dyn Fn(&Path) -> bool,
+    alarm: &Alarm,
 ) -> Result<String, String> {
     let given = arguments::read(&SPEC, arguments, slips::synonyms(SPEC.name))?;
     let typed = given.text("pattern")?.trim();
@@ -61,7 +68,7 @@ fn find(
         }
     };
     let wanted = walk::overrides(&[&pattern], &folder)?;
-    let mut walk = Walk::new(&folder, workspace, options(&pattern, &wanted, &folder)?)?;
+    let mut walk = Walk::new(&folder, workspace, options(&pattern, &wanted, &folder)?, alarm)?;
     let mut newest = Newest::default();
     for (path, form) in &mut walk {
         if fits(&wanted, &path, form) && may_read(&path) {

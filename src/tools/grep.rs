@@ -14,6 +14,7 @@ use ignore::overrides::Override;
 use ignore::types::{Types, TypesBuilder};
 use rustix::fs::OFlags;
 
+use crate::alarm::Alarm;
 use crate::tools::matches::{Found, MAX_COUNT, Mode, Output};
 use crate::tools::walk::{self, Form, LeftOut, Options, Start, Walk};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, nearest, opening, slips};
@@ -35,8 +36,13 @@ const REGEX_BYTES: usize = 16 << 20;
 const MAX_CONTEXT: i64 = 1000;
 
 /// Runs `Grep`. Files that it may not read are not there for it.
-pub fn run(arguments: &Arguments, workspace: &Workspace, may_read: &dyn Fn(&Path) -> bool) -> Outcome {
-    search(arguments, workspace, may_read).map_or_else(Outcome::error, Outcome::ok)
+pub fn run(
+    arguments: &Arguments,
+    workspace: &Workspace,
+    may_read: &dyn Fn(&Path) -> bool,
+    alarm: &Alarm,
+) -> Outcome {
+    search(arguments, workspace, may_read, alarm).map_or_else(Outcome::error, Outcome::ok)
 }
 
 /// The folder or file that a call of this tool names.
@@ -49,6 +55,7 @@ fn search(
     arguments: &Arguments,
     workspace: &Workspace,
     may_read: &dyn Fn(&Path) -> bool,
+    alarm: &Alarm,
 ) -> Result<String, String> {
     let request = Request::read(arguments)?;
     let start = Start::find(&workspace.find(request.path.unwrap_or_default())?, workspace)?;
@@ -58,7 +65,7 @@ fn search(
         Start::Folder(folder) => {
             let options =
                 Options { hidden: false, overrides: request.overrides(workspace)?, types: request.types()? };
-            let mut walk = Walk::new(folder, workspace, options)?;
+            let mut walk = Walk::new(folder, workspace, options, alarm)?;
             while !search.output.is_full()
                 && let Some((path, form)) = walk.next()
             {

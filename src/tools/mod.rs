@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use crate::alarm::Alarm;
 use crate::conversation::Image;
 
 pub mod access;
@@ -210,6 +211,8 @@ pub struct Surroundings<'a> {
     pub rates_url: &'a str,
     /// Fetches a URL: its status and body, or why there is no answer.
     pub fetch: &'a mut dyn FnMut(&str) -> rates::Fetched,
+    /// What ends a search.
+    pub alarm: &'a Alarm,
 }
 
 /// Runs a call by the tool's name.
@@ -218,8 +221,8 @@ pub fn execute(name: &str, arguments: &Arguments, surroundings: &mut Surrounding
         "Read" => read::run(arguments, surroundings.workspace),
         "Write" => write::run(arguments, surroundings.workspace),
         "Edit" => edit::run(arguments, surroundings.workspace),
-        "Glob" => glob::run(arguments, surroundings.workspace, surroundings.may_read),
-        "Grep" => grep::run(arguments, surroundings.workspace, surroundings.may_read),
+        "Glob" => glob::run(arguments, surroundings.workspace, surroundings.may_read, surroundings.alarm),
+        "Grep" => grep::run(arguments, surroundings.workspace, surroundings.may_read, surroundings.alarm),
         "Bash" => bash::run(arguments, surroundings.workspace, surroundings.shell, surroundings.background),
         "BashOutput" => bash_output::run(arguments, surroundings.background),
         "KillShell" => kill_shell::run(arguments, surroundings.background),

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::background::Background;
 use super::program::Program;
 use super::{Arguments, Outcome, Surroundings, Workspace, execute};
+use crate::alarm::Alarm;
 use crate::conversation::Image;
 
 /// The worker's side: runs one request, made by [`super::toolbox::Toolbox`], and gives its answer.
@@ -30,6 +31,8 @@ pub fn serve(request: &str, background: &mut Background) -> String {
                 background,
                 rates_url: "",
                 fetch: &mut |_| Err("tools that run here do not use the network".to_owned()),
+                // What runs here is ended by its own time, or with this process.
+                alarm: &Alarm::default(),
             };
             let arguments = request["arguments"].as_object().unwrap_or(&nothing);
             execute(request["name"].as_str().unwrap_or_default(), arguments, &mut surroundings)

@@ -17,6 +17,7 @@ use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, bash, belongs_to_worker, command,
     execute, leaves_private_folder, quotes, schema, slips,
 };
+use crate::alarm::Alarm;
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
 use crate::error::Error;
@@ -28,6 +29,7 @@ use crate::sandbox::{Program as OwnProgram, Setup, Unstarted, Worker, hints};
 const GRACE: Duration = Duration::from_secs(30);
 /// How long a call that runs no command may take: a slow disk is slow.
 const LIMIT: Duration = Duration::from_secs(600);
+const MILLISECOND: Duration = Duration::from_millis(1);
 /// How long a program may take to describe itself.
 const DESCRIPTION_LIMIT: Duration = Duration::from_secs(10);
 
@@ -49,6 +51,8 @@ pub struct Toolbox {
     denied: Vec<Denied>,
     /// What git would run commands from, before the first tool did anything.
     git: Option<Snapshot>,
+    /// What ends every call.
+    alarm: Alarm,
 }
 
 /// A call that was not allowed to run.
@@ -91,7 +95,13 @@ impl Toolbox {
             permissions,
             denied: Vec::new(),
             git: None,
+            alarm: Alarm::default(),
         }
+    }
+
+    /// Has calls end when this alarm rings.
+    pub fn obey(&mut self, alarm: Alarm) {
+        self.alarm = alarm;
     }
 
     /// Offers these programs too, after all others and in this order. Those without a description are asked
@@ -178,17 +188,19 @@ impl Toolbox {
         fetch: &mut dyn FnMut(&str) -> Fetched,
     ) -> Result<Outcome, Error> {
         if let Some(executable) = self.executables.iter().find(|one| one.spec.name == call.name) {
-            let limit = executable.timeout + GRACE;
-            let request = program_request(&executable.file, executable.timeout, &Value::Object(arguments));
+            let timeout = self.ending_with_run(executable.timeout);
+            let limit = timeout + GRACE;
+            let request = program_request(&executable.file, timeout, &Value::Object(arguments));
             let (file, name) = (executable.file.clone(), executable.spec.name);
             let mut outcome = self.ask_worker(name, request, limit)?;
             // Where a program lies is no business of the model's.
             outcome.text = replace_folder(&outcome.text, &file, name);
             self.add_hint(name, &Arguments::new(), &mut outcome);
+            self.add_ring(&mut outcome);
             return Ok(outcome);
         }
         Ok(match belongs_to_worker(&call.name) {
-            true => self.run_in_worker(&call.name, &arguments)?,
+            true => self.run_in_worker(&call.name, arguments)?,
             false => {
                 let may_read = |file: &Path| self.permissions.may_search(&call.name, file);
                 let mut surroundings = Surroundings {
@@ -199,6 +211,7 @@ impl Toolbox {
                     background: &mut Background::default(),
                     rates_url: &self.rates_url,
                     fetch,
+                    alarm: &self.alarm,
                 };
                 execute(&call.name, &arguments, &mut surroundings)
             }
@@ -262,7 +275,13 @@ impl Toolbox {
         &self.workspace
     }
 
-    fn run_in_worker(&mut self, name: &str, arguments: &Arguments) -> Result<Outcome, Error> {
+    fn run_in_worker(&mut self, name: &str, mut arguments: Arguments) -> Result<Outcome, Error> {
+        let own = bash::timeout(&arguments);
+        let timeout = self.ending_with_run(own);
+        if name == "Bash" && timeout < own {
+            arguments.insert("timeout".to_owned(), json!(u64::try_from(timeout.as_millis()).unwrap_or(1)));
+        }
+        let arguments = &arguments;
         let shell = self.shell.as_deref().unwrap_or(Path::new(""));
         let request = json!({
             "name": name, "arguments": arguments, "shell": shell.to_string_lossy(), "shells": self.shells,
@@ -272,7 +291,28 @@ impl Toolbox {
             self.shells += 1;
         }
         self.add_hint(name, arguments, &mut outcome);
+        if name == "Bash" {
+            self.add_ring(&mut outcome);
+        }
         Ok(outcome)
+    }
+
+    /// The time that a command is given which may take so long: no more than the run has. So the worker ends it
+    /// itself, and what it has printed is not lost.
+    fn ending_with_run(&self, timeout: Duration) -> Duration {
+        // Up to a whole millisecond, which is what it is told in: a command that ended before the run's time is
+        // over would be followed by another.
+        timeout.min(self.alarm.shortened(timeout) + MILLISECOND)
+    }
+
+    /// Adds to a failure that the time of the run is over, which may be why, unless the text says it already.
+    fn add_ring(&self, outcome: &mut Outcome) {
+        if let Some(ring) = self.alarm.rung().map(|ring| ring.to_string())
+            && outcome.is_error
+            && !outcome.text.contains(&ring)
+        {
+            outcome.text.push_str(&format!("\n[{ring}]"));
+        }
     }
 
     /// Hands a request to the worker, which is started if there is none.
@@ -281,10 +321,11 @@ impl Toolbox {
     ///
     /// Tools cannot be contained here, and nothing has run.
     fn ask_worker(&mut self, name: &str, mut request: Value, limit: Duration) -> Result<Outcome, Error> {
+        let alarm = self.alarm.clone();
         let answered = match self.worker() {
             Ok(worker) => {
                 request["private"] = json!(worker.temp_folder().to_string_lossy());
-                worker.call(&request.to_string(), limit)
+                worker.call(&request.to_string(), limit, &alarm)
             }
             Err(Unstarted::Uncontained(missing)) => return Err(Error::uncontained(&missing)),
             Err(Unstarted::Failed(reason)) => Err(reason),

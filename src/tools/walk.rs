@@ -18,6 +18,7 @@ use ignore::overrides::{Override, OverrideBuilder};
 use ignore::types::Types;
 use rustix::fs::{Dir, FileType, OFlags};
 
+use crate::alarm::Alarm;
 use crate::tools::Workspace;
 use crate::tools::opening::{self, Kind};
 use crate::tools::rules::Rules;
@@ -150,6 +151,8 @@ pub struct Walk {
     within: Vec<Folder>,
     left_out: LeftOut,
     seen: usize,
+    /// Ends the walk.
+    alarm: Alarm,
 }
 
 /// A folder that the walk is in.
@@ -169,7 +172,12 @@ impl Walk {
     /// Starts at `folder`.
     ///
     /// Errors: a file of rules in the folder or above it that cannot be read without harm.
-    pub fn new(folder: &Path, workspace: &Workspace, options: Options) -> Result<Walk, String> {
+    pub fn new(
+        folder: &Path,
+        workspace: &Workspace,
+        options: Options,
+        alarm: &Alarm,
+    ) -> Result<Walk, String> {
         let real = fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
         let mut rules = Rules::default();
         let above: Vec<&Path> = real.ancestors().collect();
@@ -189,6 +197,7 @@ impl Walk {
             within: Vec::new(),
             left_out: LeftOut::default(),
             seen: 0,
+            alarm: alarm.clone(),
         };
         match list(folder, MAX_WAITING, OFlags::empty()) {
             Ok(entries) => walk.push(folder.to_owned(), entries, 0),
@@ -268,6 +277,11 @@ impl Iterator for Walk {
             if self.seen > MAX_ENTRIES {
                 let reason = format!("the first {MAX_ENTRIES} files and folders were; give a narrower path");
                 self.left_out.add("the rest", &reason);
+                self.within.clear();
+                return None;
+            }
+            if let Some(ring) = self.alarm.rung() {
+                self.left_out.add("the rest", &ring.to_string());
                 self.within.clear();
                 return None;
             }
@@ -361,6 +375,22 @@ mod tests {
         assert_eq!(listed(3), Ok(["a", "b", "c"].map(str::to_owned).to_vec()));
         let text = "it holds more than 2 files and folders; give a path inside it";
         assert_eq!(listed(2), Err(text.to_owned()));
+    }
+
+    #[test]
+    fn a_walk_ends_with_the_run_and_says_so() {
+        let folder = TestFolder::new("walk-late");
+        folder.put("a", "");
+        let workspace = Workspace { root: folder.path.clone(), private: None };
+        let walked = |alarm: &Alarm| {
+            let overrides = overrides(&[], &folder.path).unwrap();
+            let options = Options { hidden: false, overrides, types: Types::empty() };
+            let mut walk = Walk::new(&folder.path, &workspace, options, alarm).unwrap();
+            ((&mut walk).count(), walk.into_left_out().remark())
+        };
+        assert_eq!(walked(&Alarm::default()), (1, None));
+        let remark = "not searched: the rest (the run's 0 s are over (--timeout))";
+        assert_eq!(walked(&Alarm::after(std::time::Duration::ZERO)), (0, Some(remark.to_owned())));
     }
 
     #[test]

@@ -404,7 +404,7 @@ fn what_the_api_refuses_is_told_in_the_models_place() {
             }, {
                 "type": "result", "subtype": "error_during_execution", "is_error": true,
                 "api_error_status": status, "duration_ms": 0, "duration_api_ms": 0, "num_turns": 0,
-                "result": "", "stop_reason": null, "total_cost_usd": null, "modelUsage": {},
+                "result": "", "stop_reason": null, "total_cost_usd": 0, "modelUsage": {},
                 "usage": {"input_tokens": 0, "cache_creation_input_tokens": 0,
                     "cache_read_input_tokens": 0, "output_tokens": 0},
                 "permission_denials": [], "terminal_reason": "api_error", "errors": [message],

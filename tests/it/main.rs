@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod arguments;
+mod budgets;
 mod check;
 mod command_line;
 mod containment;

@@ -10,6 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use super::*;
+use crate::alarm::Alarm;
 
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
 
@@ -100,6 +101,7 @@ fn close(mut stream: StreamOwned<ServerConnection, TcpStream>) {
 
 fn settings() -> NetworkSettings {
     NetworkSettings {
+        alarm: Alarm::default(),
         ca_bundle: Some(fixture("ca.pem")),
         proxies: ProxySettings::default(),
         idle_timeout: LONG,
