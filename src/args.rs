@@ -13,6 +13,7 @@ use crate::sandbox::{permissions, policy};
 use crate::session::Source;
 use crate::tools::executables;
 
+mod claude;
 mod completions;
 mod flags;
 mod manual;
@@ -55,6 +56,8 @@ pub struct Args {
     pub base_url: Option<String>,
     /// `--api-key-file`.
     pub api_key_file: Option<PathBuf>,
+    /// `--betas`, in order.
+    pub betas: Vec<String>,
     /// `--header`, in order.
     pub headers: Vec<String>,
     /// `--max-output-tokens`.

@@ -34,7 +34,7 @@ use containment::state_folder;
 pub use containment::{
     Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
 };
-use endpoint::{endpoint, headers, host_of, key_source, keys, model, replayed_endpoint, secrets};
+use endpoint::{endpoint, full_id, headers, host_of, key_source, keys, model, replayed_endpoint, secrets};
 pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};
 
 /// The flags in the file that `COTTER_CONFIG` names, if it names one: they hold where nothing else is typed.
@@ -192,7 +192,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let (setup, containment_lines) = setup(args, environment, own_key)?;
     let key_source = key_source(args, &endpoint);
     Ok(Config {
-        fallback_models: fallback_models(args, &settings.model)?,
+        fallback_models: fallback_models(args, environment, &settings)?,
         settings,
         base_url: endpoint.base_url,
         key_source,
@@ -234,13 +234,21 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
 }
 
 /// A fallback that is the model itself would be asked in vain.
-fn fallback_models(args: &Args, model: &str) -> Result<Vec<String>, Error> {
-    match args.fallback_models.iter().find(|name| *name == model) {
-        Some(name) => Err(Error::Usage(format!(
-            "--fallback-model \"{name}\" is the model that is asked already: name another"
-        ))),
-        None => Ok(args.fallback_models.clone()),
-    }
+fn fallback_models(
+    args: &Args,
+    environment: &Environment,
+    settings: &Settings,
+) -> Result<Vec<String>, Error> {
+    let id = |name: &String| {
+        let id = full_id(name, environment, settings.api, settings.host)?;
+        match id == settings.model {
+            true => Err(Error::Usage(format!(
+                "--fallback-model \"{name}\" is the model that is asked already: name another"
+            ))),
+            false => Ok(id),
+        }
+    };
+    args.fallback_models.iter().map(id).collect()
 }
 
 /// Servers on this machine are often those that do not know their model's way of writing calls; elsewhere a

@@ -92,7 +92,9 @@ impl Output {
     pub fn configure(&mut self, args: &Args) -> Result<(), Error> {
         self.format = args.output_format;
         self.holds_text = args.json_schema.is_some();
-        self.verbose = args.verbose;
+        // Scripts written for `claude` have to ask for it beside stream-json, whose events tell all of it, and many
+        // keep both streams in one file of JSON lines.
+        self.verbose = args.verbose && args.output_format != OutputFormat::StreamJson;
         self.quiet = args.quiet;
         self.tells_growth = args.partial_messages;
         if let Some(file) = &args.output {

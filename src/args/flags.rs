@@ -63,6 +63,7 @@ pub const FLAGS: &[Flag] = &[
     ),
     flag("Model", "", "api-key-file", "FILE", "read the key from FILE"),
     flag("Model", "", "header", "'NAME: VALUE'", "send this header with every request (repeatable)"),
+    flag("Model", "", "betas", "NAMES", "beta features to ask Anthropic's API for, with commas (repeatable)"),
     flag("Model", "", "max-output-tokens", "N", "limit each reply to N tokens"),
     flag("Model", "", "temperature", "X", "sampling temperature, 0 to 2 (else the model's own)"),
     flag("Model", "", "stop", "TEXT", "end a reply at TEXT (repeatable, at most 4)"),
@@ -208,7 +209,7 @@ pub const ACCEPTED: &[&str] = &["disable-slash-commands", "ide", "no-chrome", "s
 
 /// Other spellings of flags.
 pub const SPELLINGS: &[(&str, &str)] =
-    &[("allowed-tools", "allowedTools"), ("disallowed-tools", "disallowedTools")];
+    &[("allowed-tools", "allowedTools"), ("disallowed-tools", "disallowedTools"), ("safe-mode", "bare")];
 
 /// Flags that would change what was asked for and are not there: refused, with the nearest way.
 pub const REFUSED: &[(&str, &str)] = &[

@@ -84,6 +84,10 @@ pub fn man_page() -> String {
     for (mode, meaning) in crate::sandbox::permissions::table() {
         page.push_str(&format!(".TP\n.B {}\n{}\n", escape(&mode), escape(&meaning)));
     }
+    page.push_str(".SH FLAGS OF CLAUDE\nFor scripts that come from there.\n");
+    for (names, verdict) in super::claude::table() {
+        page.push_str(&format!(".TP\n.B {}\n{}\n", escape(&names), escape(&verdict)));
+    }
     page.push_str(&format!(".SH EXAMPLES\n.nf\n{}\n.fi\n", escape(EXAMPLES)));
     page
 }

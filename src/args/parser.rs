@@ -6,8 +6,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::claude::{self, Takes};
 use super::completions::completions;
-use super::flags::{ACCEPTED, FLAGS, Flag, REFUSED, SANDBOX_FLAGS, SPELLINGS};
+use super::flags::{FLAGS, Flag, SANDBOX_FLAGS, SPELLINGS};
 use super::manual::{help, man_page, sandbox_help};
 use super::{Args, Command, OutputFormat};
 use crate::checkout::Sources;
@@ -56,21 +57,30 @@ fn read(arguments: Vec<OsString>, args: &mut Args) -> Result<Option<String>, Err
         }
         let Some(argument) = parser.next().map_err(|error| misused(&error))? else { break };
         let flag = match argument {
-            lexopt::Arg::Short(letter) => {
-                FLAGS.iter().find(|flag| flag.short.contains(letter)).ok_or_else(|| unknown_letter(letter))?
-            }
-            lexopt::Arg::Long(name) => match FLAGS.iter().find(|flag| flag.long == main_spelling(name)) {
+            lexopt::Arg::Short(letter) => match FLAGS.iter().find(|flag| flag.short.contains(letter)) {
                 Some(flag) => flag,
-                None if ACCEPTED.contains(&name) => {
-                    args.without_effect.push(format!("--{name}"));
+                None => {
+                    let name = claude::of_letter(letter).ok_or_else(|| unknown_letter(letter))?;
+                    open_list = None;
+                    without_effect(name, &mut parser, args)?;
                     continue;
                 }
-                None => return Err(unknown(name)),
             },
+            lexopt::Arg::Long(name) => {
+                let name = main_spelling(name).to_owned();
+                match FLAGS.iter().find(|flag| flag.long == name) {
+                    Some(flag) => flag,
+                    None => {
+                        open_list = None;
+                        without_effect(&name, &mut parser, args)?;
+                        continue;
+                    }
+                }
+            }
             lexopt::Arg::Value(value) => {
-                let rules = value.to_str().filter(|text| rules::continues_list(text));
-                if let (Some(flag), Some(_)) = (open_list, rules) {
-                    take(args, flag, value)?;
+                let more = value.to_str().filter(|text| open_list.is_some_and(|flag| goes_on(flag, text)));
+                if let (Some(flag), Some(text)) = (open_list, more) {
+                    take_more(args, flag, text)?;
                     continue;
                 }
                 open_list = None;
@@ -79,7 +89,7 @@ fn read(arguments: Vec<OsString>, args: &mut Args) -> Result<Option<String>, Err
             }
         };
         let value = value_of(flag, &mut parser)?;
-        open_list = (flag.value == "RULES").then_some(flag);
+        open_list = Some(flag).filter(|flag| goes_on(flag, "Read") || goes_on(flag, ".."));
         if let Some(text) = take(args, flag, value)? {
             return Ok(Some(text));
         }
@@ -100,6 +110,61 @@ fn value_of(flag: &Flag, parser: &mut lexopt::Parser) -> Result<OsString, Error>
         }
         kind => parser.value().map_err(|_| Error::Usage(format!("--{} needs a value: {kind}", flag.long))),
     }
+}
+
+/// A flag of `claude` that changes nothing, with what belongs to it.
+///
+/// # Errors
+///
+/// `Error::Usage` if there is no such flag.
+fn without_effect(name: &str, parser: &mut lexopt::Parser, args: &mut Args) -> Result<(), Error> {
+    let takes = claude::takes(name).ok_or_else(|| unknown(name))?;
+    let is_word = |next: &OsString| {
+        next.to_str().is_some_and(|text| !text.starts_with('-') && !text.contains(char::is_whitespace))
+    };
+    match takes {
+        Takes::Nothing => {}
+        Takes::Perhaps if parser.optional_value().is_some() => {}
+        Takes::Perhaps => {
+            if let Some(mut left) = parser.try_raw_args() {
+                left.next_if(|next| is_word(&next.to_owned()));
+            }
+        }
+        Takes::Value => {
+            parser.value().map_err(|_| Error::Usage(format!("--{name} needs a value")))?;
+        }
+    }
+    args.without_effect.push(format!("--{name}"));
+    Ok(())
+}
+
+/// Whether an argument that follows the value of a flag is one more of them, as scripts written for `claude`
+/// have it, rather than the prompt.
+fn goes_on(flag: &Flag, argument: &str) -> bool {
+    match flag.long {
+        "allowedTools" | "disallowedTools" => rules::continues_list(argument),
+        "tools" => rules::continues_list(argument) && !argument.contains('('),
+        "add-dir" => is_path(argument),
+        _ => false,
+    }
+}
+
+/// A path that nobody takes for a prompt: neither words nor the name of a skill.
+fn is_path(argument: &str) -> bool {
+    let leads = [".", "..", "~"].contains(&argument)
+        || ["./", "../", "~/"].iter().any(|start| argument.starts_with(start))
+        || (argument.starts_with('/') && argument[1..].contains('/'));
+    leads && !argument.contains(char::is_whitespace)
+}
+
+fn take_more(args: &mut Args, flag: &Flag, text: &str) -> Result<(), Error> {
+    match (&mut args.tools, flag.long) {
+        (Some(tools), "tools") => tools.push_str(&format!(",{text}")),
+        _ => {
+            take(args, flag, text.into())?;
+        }
+    }
+    Ok(())
 }
 
 fn main_spelling(name: &str) -> &str {
@@ -194,6 +259,7 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "api" => args.api = Some(one_of(flag, &value, &["openai", "anthropic"])?),
         "base-url" => args.base_url = Some(filled(flag, &value)?),
         "api-key-file" => args.api_key_file = Some(path()),
+        "betas" => args.betas.push(filled(flag, &value)?),
         "header" => args.headers.push(text(flag, &value)?),
         "max-output-tokens" => args.max_output_tokens = Some(count(flag, &value, 1)?),
         "temperature" => args.temperature = Some(temperature(flag, &value)?),
@@ -241,10 +307,12 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "allowedTools" => args.allowed_tools.get_or_insert_default().push(text(flag, &value)?),
         "disallowedTools" => args.disallowed_tools.push(text(flag, &value)?),
         "permission-mode" => {
+            let mode = value.to_str().and_then(permissions::mode_named);
             let names: Vec<&str> = permissions::MODES.iter().map(|(name, _)| *name).collect();
-            let name = one_of(flag, &value, &names)?;
-            args.permission_mode =
-                permissions::MODES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode);
+            args.permission_mode = match mode {
+                Some(mode) => Some(mode),
+                None => return one_of(flag, &value, &names).map(|_| None),
+            };
         }
         "dangerously-skip-permissions" => args.skip_permissions = true,
         "list-tools" => args.list_tools = true,
@@ -437,7 +505,7 @@ fn unknown_letter(letter: char) -> Error {
 }
 
 fn unknown(name: &str) -> Error {
-    if let Some((_, way)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
+    if let Some(way) = claude::way(name) {
         return Error::Usage(format!("--{name} is not supported: {way}"));
     }
     // A text of any length may follow the dashes.
@@ -528,6 +596,10 @@ mod tests {
             "--no-compaction is not supported: it is not in this version"
         );
         assert_eq!(
+            refused(&["-w"]),
+            "--worktree is not supported: make it with git worktree add, and run there with -C DIR"
+        );
+        assert_eq!(
             refused(&["--settings", "x"]),
             "--settings is not supported: no settings files are read; put flags into the file named by COTTER_CONFIG"
         );
@@ -575,7 +647,48 @@ mod tests {
 
     #[test]
     fn a_flag_of_claude_without_effect_is_accepted_and_remembered() {
-        assert_eq!(parsed(&["--strict-mcp-config", "hi"]).without_effect, ["--strict-mcp-config"]);
+        let cases: [(&[&str], &[&str]); 7] = [
+            (&["--strict-mcp-config", "hi"], &["--strict-mcp-config"]),
+            (&["--permission-prompts", "none", "hi"], &["--permission-prompts"]),
+            (&["--permission-prompts=none", "hi", "--name=n"], &["--permission-prompts", "--name"]),
+            (&["--debug", "api,hooks", "hi"], &["--debug"]),
+            (&["hi", "-d", "--prompt-suggestions", "false"], &["--debug", "--prompt-suggestions"]),
+            (&["--debug=api", "hi"], &["--debug"]),
+            (&["hi", "--debug"], &["--debug"]),
+        ];
+        for (words, flags) in cases {
+            let args = parsed(words);
+            assert_eq!(args.without_effect, flags, "{words:?}");
+            assert_eq!(args.prompt.as_deref(), Some("hi"), "{words:?}");
+        }
+        let args = parsed(&["--debug", "fix it"]);
+        assert_eq!(args.prompt.as_deref(), Some("fix it"), "a filter is one word");
+        assert_eq!(refused(&["--name"]), "--name needs a value");
+    }
+
+    #[test]
+    fn more_words_after_a_list_belong_to_it_if_they_cannot_be_the_prompt() {
+        let args =
+            parsed(&["--tools", "Read", "Grep", "--add-dir", "../apps", "../lib", "/srv/data", "fix it"]);
+        assert_eq!(args.tools.as_deref(), Some("Read,Grep"));
+        assert_eq!(args.add_dirs, ["../apps", "../lib", "/srv/data"].map(PathBuf::from));
+        assert_eq!(args.prompt.as_deref(), Some("fix it"));
+        let skill = parsed(&["--add-dir", "lib", "/commit"]);
+        assert_eq!((skill.add_dirs.len(), skill.prompt.as_deref()), (1, Some("/commit")));
+        assert_eq!(parsed(&["--tools", "Read", "--tools", "Grep"]).tools.as_deref(), Some("Grep"));
+        assert_eq!(parsed(&["--tools", "", "Explain it"]).prompt.as_deref(), Some("Explain it"));
+    }
+
+    #[test]
+    fn the_modes_that_only_claude_has_are_the_nearest_ones() {
+        for name in ["auto", "manual", "default"] {
+            let mode = parsed(&["--permission-mode", name]).permission_mode;
+            assert_eq!(mode, Some(permissions::Mode::Default), "{name}");
+        }
+        assert_eq!(
+            refused(&["--permission-mode", "delegate"]),
+            "--permission-mode is one of default, acceptEdits, plan, dontAsk, bypassPermissions, not \"delegate\""
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::args::Args;
 use crate::error::Error;
 use crate::http::net;
 use crate::http::recording;
-use crate::provider::{Api, Host};
+use crate::provider::{Api, Host, aliases};
 use crate::sandbox::environment::LEAST_SECRET_BYTES;
 
 use super::variables::{Environment, Secret, key_file};
@@ -82,6 +82,9 @@ pub fn endpoint(args: &Args, environment: &Environment) -> Result<Endpoint, Erro
         });
     }
     match (args.dry_run, asked) {
+        (false, _) if environment.raw("CLAUDE_CODE_OAUTH_TOKEN").is_some() => Err(Error::Credentials(
+            format!("CLAUDE_CODE_OAUTH_TOKEN is for claude alone, and there is {NO_KEY}"),
+        )),
         (false, _) => Err(Error::Credentials(NO_KEY.to_owned())),
         // Nothing is sent, so no key is needed.
         (true, Some(Api::Anthropic)) => Ok(Endpoint {
@@ -210,14 +213,16 @@ pub fn model(
     endpoint: &Endpoint,
     recorded: Option<&recording::Origin>,
 ) -> Result<String, Error> {
-    if let Some(model) = &args.model {
-        return Ok(model.clone());
+    let host = Host::of(&host_of(&endpoint.base_url)?);
+    let typed = args.model.as_ref().filter(|name| *name != "default");
+    if let Some(name) = typed {
+        return full_id(name, environment, endpoint.api, host);
     }
     if let Some(recorded) = recorded {
         return Ok(recorded.model.clone());
     }
-    if let Some(model) = environment.text("COTTER_MODEL")?.or_else(|| endpoint.default_model.clone()) {
-        return Ok(model);
+    if let Some(name) = environment.text("COTTER_MODEL")?.or_else(|| endpoint.default_model.clone()) {
+        return full_id(&name, environment, endpoint.api, host);
     }
     match args.dry_run {
         // The server may list exactly one model; whoever asks first finds out.
@@ -226,6 +231,16 @@ pub fn model(
             "no model: pass --model or set COTTER_MODEL (--dry-run asks no server)".to_owned(),
         )),
     }
+}
+
+/// The id that a name of a model stands for: itself, unless it is a short one that this server does not know.
+///
+/// # Errors
+///
+/// `Usage` if the variable that names another model is no text.
+pub fn full_id(name: &str, environment: &Environment, api: Api, host: Host) -> Result<String, Error> {
+    let Some((id, variable)) = aliases::id_of(name, api, host) else { return Ok(name.to_owned()) };
+    Ok(environment.text(variable)?.unwrap_or_else(|| id.to_owned()))
 }
 
 /// The key's header, then those asked for, which may not repeat what the protocol sets.
@@ -246,9 +261,21 @@ pub fn headers(
         Api::Anthropic => environment.text("ANTHROPIC_CUSTOM_HEADERS")?.unwrap_or_default(),
         Api::OpenAi => String::new(),
     };
+    let betas = match (args.betas.is_empty(), endpoint.api) {
+        (true, _) => String::new(),
+        (false, Api::Anthropic) => format!("anthropic-beta: {}", args.betas.join(",")),
+        (false, Api::OpenAi) => {
+            return Err(Error::Usage(
+                "--betas is about Anthropic's API, and another is asked: leave it out, or pass --api anthropic"
+                    .to_owned(),
+            ));
+        }
+    };
     let lines =
         custom.lines().filter(|line| !line.trim().is_empty()).map(|line| ("ANTHROPIC_CUSTOM_HEADERS", line));
-    for (place, line) in lines.chain(args.headers.iter().map(|line| ("--header", line.as_str()))) {
+    let betas = betas.lines().map(|line| ("--betas", line));
+    for (place, line) in lines.chain(betas).chain(args.headers.iter().map(|line| ("--header", line.as_str())))
+    {
         let (name, value) = header(line).ok_or_else(|| {
             Error::Usage(format!("{place}: a header is written 'Name: value', in printable ASCII"))
         })?;
@@ -307,6 +334,47 @@ mod tests {
 
     const ALL: &[(&str, &str)] =
         &[("OPENROUTER_API_KEY", "r"), ("ANTHROPIC_API_KEY", "a"), ("OPENAI_API_KEY", "o")];
+
+    #[test]
+    fn a_short_name_of_a_model_is_its_id_or_what_its_variable_says() {
+        let asked = |typed: Option<&str>, variables: &[(&str, &str)]| {
+            let args = Args { model: typed.map(str::to_owned), ..Args::default() };
+            let environment = environment(variables);
+            model(&args, &environment, &endpoint(&args, &environment).unwrap(), None).unwrap()
+        };
+        let key = ("ANTHROPIC_API_KEY", "a");
+        assert_eq!(asked(Some("sonnet"), &[key]), "claude-sonnet-5-5");
+        assert_eq!(asked(Some("sonnet"), &[key, ("ANTHROPIC_DEFAULT_SONNET_MODEL", "glm")]), "glm");
+        assert_eq!(asked(None, &[key, ("ANTHROPIC_MODEL", "opus")]), "claude-opus-5-5");
+        assert_eq!(asked(Some("default"), &[key, ("ANTHROPIC_MODEL", "m")]), "m");
+        assert_eq!(asked(Some("haiku"), &[("OPENROUTER_API_KEY", "r")]), "anthropic/claude-haiku-5.5");
+        assert_eq!(asked(Some("haiku"), &[("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")]), "haiku");
+    }
+
+    #[test]
+    fn betas_are_a_header_of_anthropics_api_alone() {
+        let args = Args { betas: vec!["a-1,b-2".to_owned(), "c-3".to_owned()], ..Args::default() };
+        let sent = |variables: &[(&str, &str)]| {
+            let environment = environment(variables);
+            headers(&args, &environment, &endpoint(&args, &environment).unwrap())
+        };
+        let sent_to_anthropic = sent(&[("ANTHROPIC_API_KEY", "a")]).unwrap();
+        assert_eq!(sent_to_anthropic[1], ("anthropic-beta".to_owned(), "a-1,b-2,c-3".to_owned()));
+        assert_eq!(
+            sent(&[("OPENAI_API_KEY", "o")]).unwrap_err().to_string(),
+            "--betas is about Anthropic's API, and another is asked: leave it out, or pass --api anthropic"
+        );
+    }
+
+    #[test]
+    fn the_login_of_claude_is_no_key() {
+        let error =
+            endpoint(&Args::default(), &environment(&[("CLAUDE_CODE_OAUTH_TOKEN", "x")])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("CLAUDE_CODE_OAUTH_TOKEN is for claude alone, and there is {NO_KEY}")
+        );
+    }
 
     #[test]
     fn the_first_key_set_decides_in_the_documented_order() {

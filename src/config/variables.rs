@@ -24,6 +24,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     ("OPENROUTER_API_KEY_FILE, ANTHROPIC_API_KEY_FILE, OPENAI_API_KEY_FILE", "a file that holds the key"),
     ("COTTER_MODEL", "the model to ask, for every API; ANTHROPIC_MODEL for Anthropic's alone"),
+    (
+        "ANTHROPIC_DEFAULT_SONNET_MODEL, ANTHROPIC_DEFAULT_OPUS_MODEL, ANTHROPIC_DEFAULT_HAIKU_MODEL, ANTHROPIC_DEFAULT_FABLE_MODEL",
+        "the model that `sonnet`, `opus`, `haiku` or `fable` stands for (else the newest this version knows)",
+    ),
     ("ANTHROPIC_CUSTOM_HEADERS", "further headers for Anthropic's API, one `Name: value` a line"),
     ("COTTER_CONFIG", "a file of flags that come before those typed, one argument a line, # for comments"),
     ("COTTER_NOW", "the time that tools see: RFC 3339 or seconds since 1970"),

@@ -14,6 +14,7 @@ use crate::sse;
 use crate::tools;
 use shown::Growing;
 
+pub mod aliases;
 pub mod answer_form;
 pub mod anthropic;
 #[cfg(test)]

@@ -29,6 +29,13 @@ pub enum Mode {
     Bypass,
 }
 
+/// The mode of this name. `manual` is what `claude` calls its default; in `auto` it has a second model judge what
+/// the sandbox judges here.
+pub fn mode_named(name: &str) -> Option<Mode> {
+    let name = if ["auto", "manual"].contains(&name) { "default" } else { name };
+    MODES.iter().find(|(known, _)| *known == name).map(|(_, mode)| *mode)
+}
+
 /// The modes by their names.
 pub const MODES: &[(&str, Mode)] = &[
     ("default", Mode::Default),

@@ -172,6 +172,7 @@ fn the_manual_is_accepted_by_the_formatters_that_are_there() {
         "EXIT STATUS",
         "ENVIRONMENT",
         "PERMISSIONS",
+        "FLAGS OF CLAUDE",
         "EXAMPLES",
     ];
     assert_eq!(sections, expected);

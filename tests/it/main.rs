@@ -32,6 +32,7 @@ mod recorded;
 mod recordings;
 mod requests;
 mod retries;
+mod scripts;
 mod search;
 mod server;
 mod sessions;
