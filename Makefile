@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/cotter
 
-.PHONY: demo test check bench bench-search record install
+.PHONY: demo test check sdk-test bench bench-search record install
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -21,6 +21,11 @@ check:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --no-deps --document-private-items --quiet
 	$(CARGO) test --locked --quiet
 	$(MAKE) --no-print-directory demo
+
+# Runs Anthropic's SDK for Python on cotter, with replayed replies: make sdk-test CASES="resume images" for some.
+sdk-test:
+	$(CARGO) build --release --locked
+	python3 sdk/run.py "$(abspath $(BINARY))" $(CASES)
 
 bench:
 	$(CARGO) build --release --locked
