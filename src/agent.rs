@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::answer::{self, FinalAnswer};
 use crate::budget::Budget;
-use crate::config::{Config, TextCalls};
+use crate::config::{Config, SkillRules, TextCalls};
 use crate::conversation::{Call, CallResult, Conversation, Message, Part, Parts, texts};
 use crate::error::Error;
 use crate::http::net::{self, Client};
@@ -24,11 +24,14 @@ use crate::provider::{
 use crate::response::{self, Broken};
 use crate::sandbox::permissions::{self, Mode};
 use crate::session::{self, Begun, Session, Unkept};
+use crate::skills::Skills;
+use crate::skills::opening::Opening;
 use crate::tools::read::{self, RawError};
 use crate::tools::toolbox::Toolbox;
-use crate::tools::{Outcome, Workspace};
+use crate::tools::{Outcome, Workspace, skill};
 
 mod answers;
+mod skills;
 
 /// How often in a row a reply may be cut in the middle of its calls before the run ends.
 const MOST_CUTS: u32 = 3;
@@ -72,6 +75,10 @@ pub struct Agent {
     text: String,
     session_id: String,
     session: Option<Session>,
+    skills: Skills,
+    skill_rules: SkillRules,
+    /// Whether the conversation is one within the run's: a skill has it, nobody sees it and no file keeps it.
+    is_apart: bool,
 }
 
 impl Agent {
@@ -100,6 +107,7 @@ impl Agent {
             None => None,
         };
         toolbox.add(config.executables)?;
+        toolbox.name_places(config.skills.places.clone());
         settings.tools = toolbox.offered().to_vec();
         if config.answer_schema.is_some() && toolbox.has_executable(answer::TOOL) {
             return Err(Error::Usage(format!(
@@ -160,6 +168,9 @@ impl Agent {
             text: String::new(),
             session_id,
             session,
+            skills: config.skills,
+            skill_rules: config.skill_rules,
+            is_apart: false,
         };
         agent.expect_overload();
         Ok(agent)
@@ -180,8 +191,8 @@ impl Agent {
     /// # Errors
     ///
     /// `Usage` if the prompt shows what no API would take.
-    pub fn first_request(mut self, prompt: impl Into<Parts>) -> Result<String, Error> {
-        self.add_prompt(prompt)?;
+    pub fn first_request(mut self, prompt: impl Into<Opening>) -> Result<String, Error> {
+        self.add_prompt(prompt.into().parts)?;
         self.wire.update(&self.settings, self.conversation.messages());
         Ok(String::from_utf8_lossy(&self.wire.body(&self.settings).concat()).into_owned())
     }
@@ -237,7 +248,7 @@ impl Agent {
             model: &self.settings.model,
             permission_mode: permissions::name(self.permission_mode),
             key_source: self.key_source,
-            skills: &[],
+            skills: &self.skills.names(),
         })
     }
 
@@ -253,12 +264,21 @@ impl Agent {
     }
 
     /// Runs a turn of the user's until the model has answered; the answer is in the summary.
-    pub fn run(&mut self, prompt: impl Into<Parts>, output: &mut Output) -> Result<(), Error> {
+    pub fn run(&mut self, prompt: impl Into<Opening>, output: &mut Output) -> Result<(), Error> {
         self.begin_turn(output)?;
-        self.add_prompt(prompt)?;
         if let Some(answer) = &mut self.answer {
             answer.begin();
         }
+        let mut opening = prompt.into();
+        if let Some(typed) = opening.forked.take() {
+            return self.run_apart(&typed, opening, output);
+        }
+        self.open(opening, output)?;
+        self.go_on(output)
+    }
+
+    /// Asks until there is an answer.
+    fn go_on(&mut self, output: &mut Output) -> Result<(), Error> {
         let (mut nudged, mut cuts, mut pauses, mut botched) = (false, 0, 0, 0);
         loop {
             let reply = self.ask(output)?;
@@ -350,8 +370,8 @@ impl Agent {
 
     /// One request. If the reply asks for a tool, its first call is run and the raw result written; the
     /// text is in the summary otherwise. True if a call was run.
-    pub fn single_step(&mut self, prompt: impl Into<Parts>, output: &mut Output) -> Result<bool, Error> {
-        self.add_prompt(prompt)?;
+    pub fn single_step(&mut self, prompt: impl Into<Opening>, output: &mut Output) -> Result<bool, Error> {
+        self.open(prompt.into(), output)?;
         let reply = self.ask(output)?;
         self.text = texts(&reply.parts).join("\n");
         let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());
@@ -375,6 +395,8 @@ impl Agent {
         output.end_shown()?;
         let failed = |text: &str| Error::Internal(format!("the call of {} failed: {text}", call.name));
         if call.name != "Read" {
+            // A skill in a conversation of its own would take more than the one request.
+            self.is_apart = true;
             let outcome = self.run_call(call, output)?;
             self.check_denials()?;
             return match outcome.is_error {
@@ -576,7 +598,7 @@ impl Agent {
 
     /// Writes what was said since to the session file, so that nothing can be lost that was sent.
     fn save(&mut self) -> Result<(), Error> {
-        if let Some(session) = &mut self.session {
+        if let Some(session) = self.session.as_mut().filter(|_| !self.is_apart) {
             for line in self.conversation.new_lines() {
                 session.append(&line)?;
             }
@@ -640,6 +662,9 @@ impl Agent {
             return Ok(outcome);
         }
         self.budget.take_call()?;
+        if call.name == skill::NAME {
+            return self.run_skill(call, output);
+        }
         let (http, denied_before) = (&mut self.http, self.toolbox.denied().len());
         let mut outcome = self.toolbox.run(call, &mut |url| {
             let headers = [("accept".to_owned(), "application/json".to_owned())];

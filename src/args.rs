@@ -44,6 +44,8 @@ pub struct Args {
     pub bare: bool,
     /// `--setting-sources`.
     pub setting_sources: Option<Sources>,
+    /// `--disable-slash-commands`.
+    pub no_skills: bool,
     /// `-C`.
     pub directory: Option<PathBuf>,
     /// `--dry-run`.

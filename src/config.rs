@@ -23,11 +23,13 @@ use crate::provider::{Host, Learnt, Settings};
 use crate::sandbox::Setup;
 use crate::sandbox::permissions::Permissions;
 use crate::session::Place;
+use crate::skills::Skills;
 
 mod accounts;
 mod answer;
 mod containment;
 mod endpoint;
+mod skills;
 mod variables;
 
 use containment::state_folder;
@@ -35,6 +37,7 @@ pub use containment::{
     Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
 };
 use endpoint::{endpoint, full_id, headers, host_of, key_source, keys, model, replayed_endpoint, secrets};
+pub use skills::{SkillRules, skill_tool, skills};
 pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};
 
 /// The flags in the file that `COTTER_CONFIG` names, if it names one: they hold where nothing else is typed.
@@ -99,6 +102,10 @@ pub struct Config {
     pub executables: Executables,
     /// What context files say, which is in the system prompt, and what there is to say of them.
     pub context: Context,
+    /// The skills that may be used.
+    pub skills: Skills,
+    /// How the rules of skills are read.
+    pub skill_rules: SkillRules,
     /// How the network is reached.
     pub network: NetworkSettings,
     /// How often a request is asked again.
@@ -145,7 +152,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let system = system_prompt(args, &context)?;
     let answer_schema = args.json_schema.as_deref().map(answer::schema).transpose()?;
     let permissions = permissions(args, environment, &workspace)?;
-    let tools = offered_tools(args, environment, &permissions)?;
+    let mut skills = skills(args, environment, &workspace, &permissions);
+    let tools = offered_tools(args, environment, &permissions, &mut skills)?;
     let executables = executables(args)?;
     let mut replay =
         args.replay.as_deref().map(|folder| Replay::open(folder, args.replay_strict)).transpose()?;
@@ -202,6 +210,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         headers,
         executables,
         context,
+        skills,
+        skill_rules: SkillRules::new(environment, &workspace),
         network,
         max_retries: args.max_retries.unwrap_or(4),
         record: if args.dry_run { None } else { args.record.clone() },

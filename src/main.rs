@@ -23,6 +23,7 @@ mod provider;
 mod response;
 mod sandbox;
 mod session;
+mod skills;
 mod sse;
 mod tools;
 mod uuid;
@@ -33,7 +34,6 @@ use std::process::ExitCode;
 use agent::Agent;
 use args::{Args, Command, OutputFormat};
 use config::Environment;
-use conversation::Parts;
 use cost::Cost;
 use error::Error;
 use output::{Output, Summary};
@@ -41,6 +41,7 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sandbox::Setup;
 use sandbox::policy::Mode;
 use session::{Source, Wanted};
+use skills::opening::{self, Opening};
 use tools::toolbox::Toolbox;
 
 fn main() -> ExitCode {
@@ -155,6 +156,8 @@ fn converse(
     let start = session::open(&wanted, &config.sessions, &summary.session_id)?;
     start.notices.iter().for_each(|notice| output.warn(notice));
     summary.session_id.clone_from(&start.id);
+    config.skills.notices.iter().for_each(|line| output.warn(line));
+    config.skills.details.iter().for_each(|line| output.detail(line));
     let runs_any = config.settings.tools.iter().any(|spec| tools::belongs_to_worker(spec.name));
     if runs_any && !args.dry_run || !config.executables.found.is_empty() {
         contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;
@@ -164,7 +167,7 @@ fn converse(
     for warning in config::rules_without_effect(args, |name| agent.has_executable(name)) {
         output.warn(&warning);
     }
-    let prompt = mentions::parts(prompt, agent.workspace(), output);
+    let prompt = opening::read(prompt, agent.skills(), agent.workspace(), output)?;
     if args.dry_run {
         return output.print(&format!("{}\n", agent.first_request(prompt)?));
     }
@@ -211,7 +214,7 @@ enum Ended {
     Printed,
 }
 
-fn work(agent: &mut Agent, args: &Args, prompt: Parts, output: &mut Output) -> Result<Ended, Error> {
+fn work(agent: &mut Agent, args: &Args, prompt: Opening, output: &mut Output) -> Result<Ended, Error> {
     if !args.single_step {
         return agent.run(prompt, output).map(|()| Ended::Answered);
     }
@@ -229,7 +232,8 @@ fn listed_tools(
 ) -> Result<Vec<&'static tools::Spec>, Error> {
     let (setup, lines) = config::setup_without_api(args, environment)?;
     let permissions = config::permissions(args, environment, &setup.workspace)?;
-    let offered = config::offered_tools(args, environment, &permissions)?;
+    let mut skills = config::skills(args, environment, &setup.workspace, &permissions);
+    let offered = config::offered_tools(args, environment, &permissions, &mut skills)?;
     let executables = config::executables(args)?;
     if !executables.found.is_empty() {
         contain(&setup, &lines, output, Error::uncontained)?;

@@ -32,6 +32,9 @@ pub use summary::Summary;
 pub struct Output {
     format: OutputFormat,
     file: Option<AnswerFile>,
+    /// Whether a conversation within the run's is going on, and the call that has begun it.
+    is_apart: bool,
+    parent_call: Option<String>,
     /// Whether the answer is shown only when it is whole.
     holds_text: bool,
     verbose: bool,
@@ -62,6 +65,8 @@ impl Output {
         Output {
             format: OutputFormat::Text,
             file: None,
+            is_apart: false,
+            parent_call: None,
             holds_text: false,
             verbose: false,
             quiet: false,
@@ -113,9 +118,26 @@ impl Output {
         self.secrets = secrets;
     }
 
+    /// What follows is said in a conversation within the run's, which this call has begun if one has: no text of it
+    /// is shown as an answer.
+    pub fn begin_apart(&mut self, call_id: Option<&str>) {
+        self.is_apart = true;
+        self.parent_call = call_id.map(str::to_owned);
+    }
+
+    /// The conversation within has ended.
+    pub fn end_apart(&mut self) {
+        self.is_apart = false;
+        self.parent_call = None;
+    }
+
     /// Whether an answer's text is shown while it grows.
     pub fn streams_text(&self) -> bool {
-        self.stdout_terminal && self.file.is_none() && self.format == OutputFormat::Text && !self.holds_text
+        self.stdout_terminal
+            && self.file.is_none()
+            && self.format == OutputFormat::Text
+            && !self.holds_text
+            && !self.is_apart
     }
 
     /// Shows what is new of a growing text. Line ends at its end wait for what follows them: at the end of
@@ -289,7 +311,7 @@ impl Output {
         }
         // A reader that leaves now does so behind the answer.
         let progress = match (said.stop, said.stop.word(said.parts)) {
-            (Stop::Finished, "end_turn") => Progress::Answered,
+            (Stop::Finished, "end_turn") if self.parent_call.is_none() => Progress::Answered,
             _ => Progress::Going,
         };
         let id = match self.partial.take() {
@@ -401,6 +423,9 @@ impl Output {
 
     /// Prints an event with the run's id and its own.
     fn event(&mut self, mut event: Value, progress: Progress) -> Result<(), Error> {
+        if let (Some(id), Some(parent)) = (&self.parent_call, event.get_mut("parent_tool_use_id")) {
+            *parent = Value::from(id.as_str());
+        }
         event["session_id"] = Value::from(self.session_id.as_str());
         event["uuid"] = Value::from(uuid::random());
         self.write_line(&event, progress)

@@ -35,13 +35,20 @@ pub const FLAGS: &[Flag] = &[
     flag("Prompt", "", "system-prompt-file", "FILE", "the same, from FILE"),
     flag("Prompt", "", "append-system-prompt", "TEXT", "add TEXT to the system prompt"),
     flag("Prompt", "", "append-system-prompt-file", "FILE", "the same, from FILE"),
-    flag("Prompt", "", "bare", "", "read no context files"),
+    flag("Prompt", "", "bare", "", "read no context files and no skills"),
     flag(
         "Prompt",
         "",
         "setting-sources",
         "LIST",
-        "whose context files are read: user, project, local (default all)",
+        "whose context files and skills are read: user, project, local (default all)",
+    ),
+    flag(
+        "Prompt",
+        "",
+        "disable-slash-commands",
+        "",
+        "use no skills: a prompt that begins with /name is text",
     ),
     flag("Prompt", "C", "directory", "DIR", "run in DIR"),
     flag("Prompt", "", "dry-run", "", "print the first request's body and stop"),
@@ -205,7 +212,7 @@ pub const FLAGS: &[Flag] = &[
 ];
 
 /// Flags of `claude` that cannot change what was asked for here: accepted, and named by `--verbose`.
-pub const ACCEPTED: &[&str] = &["disable-slash-commands", "ide", "no-chrome", "strict-mcp-config"];
+pub const ACCEPTED: &[&str] = &["ide", "no-chrome", "strict-mcp-config"];
 
 /// Other spellings of flags.
 pub const SPELLINGS: &[(&str, &str)] =

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::accounts;
 use super::endpoint::endpoint;
 use super::variables::Environment;
-use super::workspace;
+use super::{skill_tool, workspace};
 use crate::args::Args;
 use crate::error::Error;
 use crate::sandbox::environment;
@@ -17,6 +17,7 @@ use crate::sandbox::policy::{Mode, Network};
 use crate::sandbox::rules::{self, Rule};
 use crate::sandbox::writable::{self, Places};
 use crate::sandbox::{Policy, Setup, paths};
+use crate::skills::Skills;
 use crate::tools;
 use crate::tools::executables::Found;
 
@@ -99,7 +100,8 @@ fn permission_mode(args: &Args) -> permissions::Mode {
     }
 }
 
-/// The tools that the model is told of: those of `--tools` but for those that the rules take away.
+/// The tools that the model is told of: those of `--tools` but for those that the rules take away, and the one for
+/// skills if there are any.
 ///
 /// # Errors
 ///
@@ -108,9 +110,11 @@ pub fn offered_tools(
     args: &Args,
     environment: &Environment,
     permissions: &Permissions,
+    skills: &mut Skills,
 ) -> Result<Vec<&'static tools::Spec>, Error> {
     let mut offered = chosen_tools(args, environment)?;
     offered.retain(|spec| !permissions.removes(spec.name));
+    offered.extend(skill_tool(args, permissions, skills));
     Ok(offered)
 }
 
@@ -141,6 +145,7 @@ pub fn permissions(args: &Args, environment: &Environment, workspace: &Path) -> 
         roots: std::iter::once(workspace.to_owned())
             .chain(args.add_dirs.iter().map(|folder| workspace.join(folder)))
             .collect(),
+        in_use: Vec::new(),
     })
 }
 
@@ -184,7 +189,7 @@ fn chosen_tools(args: &Args, environment: &Environment) -> Result<Vec<&'static t
         names = all.filter(|name| !tools::needs_shell(name) || *has_shell).collect();
     }
     for name in &names {
-        if !tools::all().iter().any(|spec| spec.name == *name) {
+        if !tools::access::exists(name) {
             // It may be the name of a program, which is known when that was asked.
             if !args.executables.is_empty() {
                 continue;
@@ -222,8 +227,6 @@ pub struct Executables {
 pub fn executables(args: &Args) -> Result<Executables, Error> {
     let found = tools::executables::find(&args.executables).map_err(Error::Usage)?;
     let names = args.tools.as_deref().unwrap_or("default").split([',', ' ']);
-    let is_other = |name: &&str| {
-        !name.is_empty() && *name != "default" && !tools::all().iter().any(|spec| spec.name == *name)
-    };
+    let is_other = |name: &&str| !name.is_empty() && *name != "default" && !tools::access::exists(name);
     Ok(Executables { found, named: names.filter(is_other).map(str::to_owned).collect() })
 }

@@ -34,7 +34,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ("SOURCE_DATE_EPOCH", "the same in seconds since 1970, used only with --replay"),
     ("COTTER_RATES_URL", "where get_exchange_rate asks (default https://api.exchangerate-api.com/v4/latest)"),
     ("XDG_STATE_HOME", "where session files are kept, in cotter/sessions (default ~/.local/state)"),
-    ("XDG_CONFIG_HOME", "where your own AGENTS.md is, in cotter (default ~/.config)"),
+    ("XDG_CONFIG_HOME", "where your own AGENTS.md and skills are, in cotter (default ~/.config)"),
     ("SSL_CERT_FILE", "a PEM bundle of certificates to trust in place of the built-in ones"),
     (
         "HTTPS_PROXY, http_proxy, ALL_PROXY, NO_PROXY",

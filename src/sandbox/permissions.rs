@@ -11,7 +11,7 @@ use super::rules::{Rule, Specifier};
 use super::suspects;
 use super::wrappers::unwrapped;
 use crate::tools::access::{self, Access};
-use crate::tools::{Workspace, in_private_folder};
+use crate::tools::{Workspace, in_private_folder, skill};
 
 /// How calls are judged that no rule is about.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,33 @@ pub struct Permissions {
     pub denied: Vec<Rule>,
     /// The folders whose files `acceptEdits` is about.
     pub roots: Vec<PathBuf>,
+    /// What the skills say that are in use: those of the run, then those of a conversation within it.
+    pub in_use: Vec<InUse>,
+}
+
+/// What skills say of calls while they are in use.
+#[derive(Debug, Clone, Default)]
+pub struct InUse {
+    /// What the user's own skills allow beyond all rules that allow.
+    pub granted: Vec<Rule>,
+    /// All that other skills leave of what is allowed; absent if none has anything to say of it.
+    pub narrowed: Option<Vec<Rule>>,
+    /// What skills forbid.
+    pub denied: Vec<Rule>,
+    /// The names of the skills that narrow, for messages.
+    pub narrowing: Vec<String>,
+}
+
+impl InUse {
+    /// What more skills say besides.
+    pub fn add(&mut self, more: InUse) {
+        self.granted.extend(more.granted);
+        self.denied.extend(more.denied);
+        self.narrowing.extend(more.narrowing);
+        if let Some(rules) = more.narrowed {
+            self.narrowed.get_or_insert_default().extend(rules);
+        }
+    }
 }
 
 /// Why a call may not run, and what would allow it.
@@ -87,6 +114,41 @@ impl Permissions {
     ///
     /// Why the call may not run.
     pub fn judge(&self, tool: &str, access: &Access, workspace: &Workspace) -> Result<(), Denial> {
+        let judged = self.judge_alone(tool, access, workspace);
+        let granted: Vec<Rule> = self.in_use.iter().flat_map(|skills| &skills.granted).cloned().collect();
+        if granted.is_empty()
+            && (judged.is_err() || self.in_use.iter().all(|skills| skills.narrowed.is_none()))
+        {
+            return judged;
+        }
+        if judged.is_err() {
+            let allowed = self.allow_rules().iter().cloned().chain(granted.clone()).collect();
+            Permissions { allowed: Some(allowed), ..self.clone() }
+                .judge_alone(tool, access, workspace)
+                .or(judged)?;
+        }
+        let by = |rules: &[Rule]| {
+            let mode = Mode::Default;
+            let (roots, allowed) = (Vec::new(), Some(rules.to_vec()));
+            Permissions { mode, allowed, roots, ..Permissions::default() }
+                .judge_alone(tool, access, workspace)
+        };
+        if !granted.is_empty() && by(&granted).is_ok() {
+            return Ok(());
+        }
+        for skills in &self.in_use {
+            if skills.narrowed.as_deref().is_some_and(|rules| by(rules).is_err()) {
+                return Err(Denial(format!(
+                    "it is not among the allowed-tools of the skill in use ({})",
+                    skills.narrowing.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Judges a call as if no skill said what it may use.
+    fn judge_alone(&self, tool: &str, access: &Access, workspace: &Workspace) -> Result<(), Denial> {
         match access.path().filter(|path| in_private_folder(path).is_some()) {
             Some(path) => self.judge_private(tool, access, &workspace.resolve(path), workspace),
             None => self.judge_public(tool, access, workspace),
@@ -102,8 +164,8 @@ impl Permissions {
         file: &Path,
         workspace: &Workspace,
     ) -> Result<(), Denial> {
-        match (self.denied.iter().find(|rule| rule.denies_file(tool, file)), led_out(file, workspace)) {
-            (Some(rule), _) => Err(forbidden_by(rule)),
+        match (self.deny_rules().find(|rule| rule.denies_file(tool, file)), led_out(file, workspace)) {
+            (Some(rule), _) => Err(self.forbidden_by(rule)),
             (None, Some(elsewhere)) => {
                 self.judge_public(tool, &access.of_file(&elsewhere.to_string_lossy()), workspace)
             }
@@ -116,10 +178,10 @@ impl Permissions {
 
     fn judge_public(&self, tool: &str, access: &Access, workspace: &Workspace) -> Result<(), Denial> {
         if let Some(rule) = self.forbidding(tool, access, workspace) {
-            return Err(forbidden_by(rule));
+            return Err(self.forbidden_by(rule));
         }
         match access {
-            Access::Nothing | Access::Read(_) | Access::Fail => Ok(()),
+            Access::Nothing | Access::Read(_) | Access::Skill(_) | Access::Fail => Ok(()),
             _ if self.mode == Mode::Plan && self.breaks_plan(access) => Err(only_plans()),
             _ if self.mode == Mode::Bypass => Ok(()),
             Access::Write(path) | Access::Edit(path) => self.judge_write(tool, path, workspace),
@@ -131,12 +193,28 @@ impl Permissions {
 
     /// Whether `tool` may look into a file that it comes upon below a folder it was asked to search.
     pub fn may_search(&self, tool: &str, file: &Path) -> bool {
-        !self.denied.iter().any(|rule| rule.denies_file(tool, file))
+        !self.deny_rules().any(|rule| rule.denies_file(tool, file))
     }
 
     /// Whether the rules forbid all that a tool could be asked for, so that it need not be offered.
     pub fn removes(&self, tool: &str) -> bool {
         self.denied.iter().any(|rule| rule.denies_whole(tool))
+    }
+
+    /// Whether the rules forbid that the model uses a skill, so that it need not be told of it.
+    pub fn removes_skill(&self, name: &str) -> bool {
+        self.denied.iter().any(|rule| rule.denies_skill(skill::NAME, name))
+    }
+
+    /// The rules that forbid, those of skills in use among them.
+    fn deny_rules(&self) -> impl Iterator<Item = &Rule> {
+        self.denied.iter().chain(self.in_use.iter().flat_map(|skills| &skills.denied))
+    }
+
+    fn forbidden_by(&self, rule: &Rule) -> Denial {
+        let is_typed = self.denied.iter().any(|typed| std::ptr::eq(typed, rule));
+        let place = if is_typed { "--disallowedTools" } else { "a skill in use" };
+        Denial(format!("the rule \"{}\" of {place} forbids it", rule.text))
     }
 
     /// Whether anything that is not forbidden may run.
@@ -157,18 +235,18 @@ impl Permissions {
     fn forbidding(&self, tool: &str, access: &Access, workspace: &Workspace) -> Option<&Rule> {
         match access {
             Access::Read(file) | Access::Write(file) | Access::Edit(file) => {
-                let file = workspace.root.join(file);
-                self.denied.iter().find(|rule| rule.denies_file(tool, &file))
+                let file = workspace.resolve(file);
+                self.deny_rules().find(|rule| rule.denies_file(tool, &file))
             }
-            Access::Run(_) if self.denied.is_empty() => None,
+            Access::Run(_) if self.deny_rules().next().is_none() => None,
             Access::Run(command) => {
                 let suspects = suspects::suspects(command);
-                let by_command =
-                    self.denied.iter().find(|rule| rule.denies_command(tool, command, &suspects));
+                let by_command = self.deny_rules().find(|rule| rule.denies_command(tool, command, &suspects));
                 by_command.or_else(|| self.forbidding_redirection(command, workspace))
             }
+            Access::Skill(name) => self.deny_rules().find(|rule| rule.denies_skill(tool, name)),
             Access::Nothing | Access::Execute | Access::Fail => {
-                self.denied.iter().find(|rule| rule.denies_whole(tool))
+                self.deny_rules().find(|rule| rule.denies_whole(tool))
             }
         }
     }
@@ -182,7 +260,7 @@ impl Permissions {
         let denies = |rule: &&Rule| {
             files.iter().any(|(tool, file)| rule.denies_file(tool, file) && !rule.is_about_whole_tool())
         };
-        self.denied.iter().find(denies)
+        self.deny_rules().find(denies)
     }
 
     /// Whether a call could change something in a run that only plans. A sandbox that is on is read-only then.
@@ -266,10 +344,6 @@ impl Permissions {
     }
 }
 
-fn forbidden_by(rule: &Rule) -> Denial {
-    Denial(format!("the rule \"{}\" of --disallowedTools forbids it", rule.text))
-}
-
 fn only_plans() -> Denial {
     Denial("this run only plans (--permission-mode plan) and changes nothing".to_owned())
 }
@@ -331,7 +405,9 @@ pub fn table() -> Vec<(String, String)> {
     let row = |(name, mode): &(&str, Mode)| {
         columns.clone().map(|(column, sandbox_is_off, allowed)| {
             let roots = vec![PathBuf::from("/workspace")];
-            let permissions = Permissions { mode: *mode, sandbox_is_off, allowed, denied: Vec::new(), roots };
+            let denied = Vec::new();
+            let in_use = Vec::new();
+            let permissions = Permissions { mode: *mode, sandbox_is_off, allowed, denied, roots, in_use };
             (format!("{name}, {column}"), permissions.row())
         })
     };
@@ -341,7 +417,7 @@ pub fn table() -> Vec<(String, String)> {
 impl Permissions {
     /// What is allowed that no rule is about.
     fn row(&self) -> String {
-        let workspace = &Workspace { root: "/workspace".into(), private: None };
+        let workspace = &Workspace { root: "/workspace".into(), private: None, places: Vec::new() };
         let by_rule = |tool: &str, access: &Access| {
             let rule = Rule { text: tool.to_owned(), tool: tool.to_owned(), specifier: Specifier::All };
             let ruled = Permissions { allowed: Some(vec![rule]), ..self.clone() };

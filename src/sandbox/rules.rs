@@ -30,6 +30,8 @@ pub enum Specifier {
     Command(CommandPattern),
     /// Those that touch such a file.
     File(Box<PathPattern>),
+    /// Those that use a skill of such a name, whatever the arguments.
+    Skill(String),
     /// It says something of a program that nothing can be specified of: it allows none of its calls, and forbids
     /// all, since one that was meant is not told from one that was not.
     Unknown,
@@ -118,6 +120,7 @@ impl Rule {
                 Specifier::File(Box::new(PathPattern::parse(text, places)?))
             }
             (_, Some("*")) => Specifier::All,
+            (Some(Family::Skills), Some(text)) => Specifier::Skill(skill_name(text).to_owned()),
             (_, Some(_)) if access::exists(tool) => {
                 return Err("this tool has nothing to specify, name it alone".to_owned());
             }
@@ -178,9 +181,24 @@ impl Rule {
         match &self.specifier {
             Specifier::File(pattern) => access::deny_covers_file(&self.tool, tool) && pattern.denies(path),
             Specifier::All => access::deny_covers(&self.tool, tool),
-            Specifier::Command(_) | Specifier::Unknown => false,
+            Specifier::Command(_) | Specifier::Skill(_) | Specifier::Unknown => false,
         }
     }
+
+    /// Whether this rule forbids that the model uses a skill.
+    pub fn denies_skill(&self, tool: &str, name: &str) -> bool {
+        access::deny_covers(&self.tool, tool)
+            && match &self.specifier {
+                Specifier::Skill(pattern) => wildcard(pattern, name),
+                other => matches!(other, Specifier::All),
+            }
+    }
+}
+
+/// The skill that a rule names, with or without a slash, and with or without its arguments.
+fn skill_name(text: &str) -> &str {
+    let name = text.trim().trim_start_matches('/');
+    name.strip_suffix(":*").unwrap_or(name).split_whitespace().next().unwrap_or_default()
 }
 
 /// Which commands a rule means.

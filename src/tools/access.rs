@@ -2,7 +2,7 @@
 //!
 //! The arguments are read by the tools themselves: another spelling of a name gets around no rule.
 
-use super::{Arguments, all, bash, edit, glob, grep, read, write};
+use super::{Arguments, all, bash, edit, glob, grep, read, skill, write};
 use crate::sandbox::commands::Redirection;
 
 /// What a call would do.
@@ -20,6 +20,8 @@ pub enum Access<'a> {
     Run(&'a str),
     /// Run a program that is no built-in tool.
     Execute,
+    /// Use this skill.
+    Skill(&'a str),
     /// Fail: its arguments are not what the tool takes, as the tool itself will say.
     Fail,
 }
@@ -29,7 +31,7 @@ impl Access<'_> {
     pub fn path(&self) -> Option<&str> {
         match self {
             Access::Read(path) | Access::Edit(path) | Access::Write(path) => Some(path),
-            Access::Nothing | Access::Run(_) | Access::Execute | Access::Fail => None,
+            Access::Nothing | Access::Run(_) | Access::Execute | Access::Skill(_) | Access::Fail => None,
         }
     }
 
@@ -53,6 +55,8 @@ pub enum Family {
     Readers,
     /// A specifier is a path that is written.
     Writers,
+    /// A specifier is a skill's name.
+    Skills,
     /// There is nothing to specify.
     Plain,
 }
@@ -67,7 +71,6 @@ const ELSEWHERE: &[(&str, Family)] = &[
     ("MultiEdit", Family::Writers),
     ("NotebookEdit", Family::Writers),
     ("NotebookRead", Family::Readers),
-    ("Skill", Family::Plain),
     ("SlashCommand", Family::Plain),
     ("Task", Family::Plain),
     ("TaskOutput", Family::Plain),
@@ -83,6 +86,7 @@ pub fn family(name: &str) -> Option<Family> {
         "Bash" => Some(Family::Commands),
         "Read" | "Glob" | "Grep" => Some(Family::Readers),
         "Write" | "Edit" => Some(Family::Writers),
+        skill::NAME => Some(Family::Skills),
         _ if exists(name) => Some(Family::Plain),
         _ => ELSEWHERE.iter().find(|(other, _)| *other == name).map(|(_, family)| *family),
     }
@@ -90,7 +94,7 @@ pub fn family(name: &str) -> Option<Family> {
 
 /// Whether there is a built-in tool of this name.
 pub fn exists(name: &str) -> bool {
-    all().iter().any(|spec| spec.name == name)
+    name == skill::NAME || all().iter().any(|spec| spec.name == name)
 }
 
 /// Whether a name is certainly meant as a tool's.
@@ -139,6 +143,7 @@ pub fn of<'a>(name: &str, arguments: &'a Arguments) -> Access<'a> {
         "Glob" => of(glob::path(arguments), Access::Read),
         "Grep" => of(grep::path(arguments), Access::Read),
         "Bash" => of(bash::command(arguments), Access::Run),
+        skill::NAME => of(skill::wanted(arguments).map(|(name, _)| name), Access::Skill),
         _ if exists(name) => Access::Nothing,
         _ => Access::Execute,
     }

@@ -275,7 +275,7 @@ fn timeout(description: &Value) -> Result<Duration, String> {
 pub fn check_names(executables: &[(Executable, String)]) -> Result<(), String> {
     for (index, (executable, shown)) in executables.iter().enumerate() {
         let name = executable.spec.name;
-        if super::all().iter().any(|spec| spec.name == name) {
+        if super::access::exists(name) {
             return Err(format!(
                 "the tool \"{shown}\" cannot be used: it calls itself \"{name}\" as a built-in tool does; give it another name"
             ));

@@ -59,7 +59,9 @@ fn find(
     }
     let path = given.optional_text("path")?;
     // A pattern can begin with a home folder as well as a path.
-    workspace.find(&typed[..typed.find('/').map_or(typed.len(), |slash| slash + 1)])?;
+    if workspace.elsewhere(leading(typed)).is_none() {
+        workspace.find(&typed[..typed.find('/').map_or(typed.len(), |slash| slash + 1)])?;
+    }
     let (folder, pattern) = place(typed, &workspace.find(path.unwrap_or_default())?, workspace);
     let folder = match Start::find(&folder, workspace)? {
         Start::Folder(folder) => folder,
@@ -78,15 +80,23 @@ fn find(
     Ok(newest.listed(typed, &walk.into_left_out(), workspace))
 }
 
+/// The folders at the beginning of a pattern that are spelt out.
+fn leading(pattern: &str) -> &str {
+    let fixed = pattern.find(['*', '?', '[', '{', '\\', '!']).unwrap_or(pattern.len());
+    &pattern[..pattern[..fixed].rfind('/').map_or(0, |slash| slash + 1)]
+}
+
 /// The folder that a pattern is relative to, and the pattern without what leads there: a path that leads
 /// out of the workspace, one inside it that is written absolutely, or one to the private folder.
 fn place(pattern: &str, base: &Path, workspace: &Workspace) -> (PathBuf, String) {
-    let fixed = pattern.find(['*', '?', '[', '{', '\\', '!']).unwrap_or(pattern.len());
-    let (leading, rest) = pattern.split_at(pattern[..fixed].rfind('/').map_or(0, |slash| slash + 1));
+    let leading = leading(pattern);
+    let rest = &pattern[leading.len()..];
     let leads_out = Path::new(leading).is_absolute() && Path::new(leading).is_dir() && leading.len() > 1
         || leading.split('/').any(|part| part == "..");
     let is_private = workspace.private.is_some() && in_private_folder(leading).is_some();
+    let elsewhere = workspace.elsewhere(leading);
     let (folder, pattern) = match () {
+        () if elsewhere.is_some() => (elsewhere.unwrap_or_default(), format!("/{rest}")),
         () if is_private => (workspace.resolve(leading), format!("/{rest}")),
         () if leads_out => (base.join(leading), format!("/{rest}")),
         () => (base.to_owned(), pattern.to_owned()),
@@ -222,7 +232,7 @@ mod tests {
             ("!../*.rs", "/", "!../*.rs"),
             ("a/", "/", "a/**"),
         ];
-        let workspace = Workspace { root: "/".into(), private: None };
+        let workspace = Workspace { root: "/".into(), private: None, places: Vec::new() };
         for (given, folder, pattern) in cases {
             assert_eq!(
                 place(given, Path::new("/"), &workspace),

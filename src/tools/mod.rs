@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::alarm::Alarm;
 use crate::conversation::Image;
+use crate::skills::Place;
 
 pub mod access;
 pub mod arguments;
@@ -39,6 +40,7 @@ pub mod replacement;
 pub mod requests;
 pub mod rules;
 pub mod schema;
+pub mod skill;
 pub mod slips;
 pub mod terminal;
 pub mod toolbox;
@@ -123,6 +125,20 @@ pub struct Workspace {
     pub root: PathBuf,
     /// The private temporary folder of what tools run, once there is one. Paths call it `$TMPDIR`.
     pub private: Option<PathBuf>,
+    /// Folders elsewhere that are written by a variable: those of the user's own skills.
+    pub places: Vec<Place>,
+}
+
+/// What of a path follows the name of a folder elsewhere, and does not lead out of that. A home may be written in
+/// every way that a shell knows.
+fn in_place<'a>(path: &'a str, place: &Place) -> Option<&'a str> {
+    let (variable, inner) = place.shown.strip_prefix('$')?.split_once('/')?;
+    let named = [format!("${variable}/"), format!("${{{variable}}}/")];
+    let behind = named.iter().find_map(|name| path.strip_prefix(name.as_str()));
+    let behind = behind.or_else(|| path.strip_prefix("~/").filter(|_| variable == "HOME"))?;
+    let rest = behind.strip_prefix(inner)?;
+    let is_whole = rest.is_empty() || rest.starts_with('/');
+    (is_whole && !climbs(rest)).then(|| rest.trim_start_matches('/'))
 }
 
 /// How the private folder is written.
@@ -155,8 +171,13 @@ impl Workspace {
     pub fn resolve(&self, path: &str) -> PathBuf {
         match (&self.private, in_private_folder(path)) {
             (Some(private), Some(rest)) => private.join(rest),
-            _ => self.root.join(path),
+            _ => self.elsewhere(path).unwrap_or_else(|| self.root.join(path)),
         }
+    }
+
+    /// The file that a path names by a variable in one of the places elsewhere.
+    pub fn elsewhere(&self, path: &str) -> Option<PathBuf> {
+        self.places.iter().find_map(|place| Some(place.path.join(in_place(path, place)?)))
     }
 
     /// The file that a call's `path` names, as [`Workspace::resolve`] has it.
@@ -165,7 +186,8 @@ impl Workspace {
     /// no file of that very name. `Write` would make a folder `~`.
     pub fn find(&self, path: &str) -> Result<PathBuf, String> {
         let found = self.resolve(path);
-        if (path == "~" || path.starts_with("~/")) && fs::symlink_metadata(&found).is_err() {
+        let is_home = path == "~" || path.starts_with("~/");
+        if is_home && self.elsewhere(path).is_none() && fs::symlink_metadata(&found).is_err() {
             return Err(format!(
                 "~ does not stand for a home folder here: give an absolute path, or one relative to the workspace \
                  (./{path} if that is what it is called)"
@@ -179,11 +201,18 @@ impl Workspace {
     pub fn display(&self, path: &Path) -> String {
         // The private folder first: it may lie in the workspace, and its own name is another one in every run.
         let private = self.private.as_ref().and_then(|private| path.strip_prefix(private).ok());
+        let elsewhere = || {
+            let mut places = self.places.iter();
+            places.find_map(|place| Some((place.shown.as_str(), path.strip_prefix(&place.path).ok()?)))
+        };
         let (place, inside) = match (private, path.strip_prefix(&self.root)) {
             (Some(inside), _) => (PRIVATE, inside),
             (None, Ok(inside)) if inside.as_os_str().is_empty() => (".", inside),
             (None, Ok(inside)) => ("", inside),
-            (None, Err(_)) => ("", path),
+            (None, Err(_)) => match elsewhere() {
+                Some((shown, inside)) => (shown, inside),
+                None => ("", path),
+            },
         };
         match inside.as_os_str().is_empty() {
             true => place.to_owned(),
@@ -261,7 +290,7 @@ mod tests {
 
     #[test]
     fn the_private_folder_has_one_name_in_every_run() {
-        let mut workspace = Workspace { root: "/w".into(), private: None };
+        let mut workspace = Workspace { root: "/w".into(), private: None, places: Vec::new() };
         assert_eq!(workspace.resolve("$TMPDIR/a"), Path::new("/w/$TMPDIR/a"));
         workspace.private = Some("/tmp/cotter-0000007-0".into());
         for (typed, path, shown) in [
@@ -286,7 +315,7 @@ mod tests {
     fn the_private_folder_keeps_its_name_where_it_lies_in_the_workspace() {
         for (root, shown) in [("/", "tmp/a"), ("/tmp", "a")] {
             let private = Some("/tmp/cotter-0000007-0".into());
-            let workspace = Workspace { root: root.into(), private };
+            let workspace = Workspace { root: root.into(), private, places: Vec::new() };
             assert_eq!(workspace.display(Path::new("/tmp/cotter-0000007-0/f")), "$TMPDIR/f");
             assert_eq!(workspace.display(Path::new("/tmp/cotter-0000007-0")), "$TMPDIR");
             assert_eq!(workspace.display(Path::new("/tmp/a")), shown);

@@ -24,7 +24,11 @@ pub fn serve(request: &str, background: &mut Background) -> String {
             let nothing = Arguments::new();
             background.count_from(request["shells"].as_u64().unwrap_or(0));
             let mut surroundings = Surroundings {
-                workspace: &Workspace { root, private: request["private"].as_str().map(PathBuf::from) },
+                workspace: &Workspace {
+                    root,
+                    private: request["private"].as_str().map(PathBuf::from),
+                    places: Vec::new(),
+                },
                 may_read: &|_| false,
                 now: jiff::Timestamp::UNIX_EPOCH,
                 shell: Path::new(request["shell"].as_str().unwrap_or_default()),

@@ -101,6 +101,13 @@ pub fn synonyms(tool: &str) -> &'static [(&'static str, &'static str)] {
         "add_duration_to_datetime" => {
             &[("date", "datetime"), ("datetime_str", "datetime"), ("amount", "duration"), ("units", "unit")]
         }
+        "Skill" => &[
+            ("skill", "name"),
+            ("skill_name", "name"),
+            ("command", "name"),
+            ("args", "arguments"),
+            ("argument", "arguments"),
+        ],
         "get_exchange_rate" => &[("currency_code", "currency"), ("code", "currency")],
         _ => &[],
     }

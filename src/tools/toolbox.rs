@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::access::Access;
 use super::background::Background;
 use super::executables::{self, Executable, Found};
 use super::places::replace_folder;
@@ -22,8 +23,9 @@ use crate::config::Executables;
 use crate::conversation::{Call, Image};
 use crate::error::Error;
 use crate::sandbox::git::Snapshot;
-use crate::sandbox::permissions::{Denial, Permissions};
+use crate::sandbox::permissions::{Denial, InUse, Permissions};
 use crate::sandbox::{Program as OwnProgram, Setup, Unstarted, Worker, hints};
+use crate::skills::Place;
 
 /// How long ending a command may take once its time is over.
 const GRACE: Duration = Duration::from_secs(30);
@@ -80,7 +82,7 @@ impl Toolbox {
         let path =
             setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
         let shell = command::shell(path.unwrap_or_default());
-        let workspace = Workspace { root: setup.workspace.clone(), private: None };
+        let workspace = Workspace { root: setup.workspace.clone(), private: None, places: Vec::new() };
         Toolbox {
             offered,
             executables: Vec::new(),
@@ -160,6 +162,34 @@ impl Toolbox {
     /// The tools that the model has, in order.
     pub fn offered(&self) -> &[&'static Spec] {
         &self.offered
+    }
+
+    /// Lets calls name files in these folders by their variables.
+    pub fn name_places(&mut self, places: Vec<Place>) {
+        self.workspace.places = places;
+    }
+
+    /// These skills are in use from now on, and none that were before.
+    pub fn use_skills(&mut self, in_use: InUse) {
+        self.permissions.in_use = vec![in_use];
+    }
+
+    /// These skills are in use besides the others.
+    pub fn use_more_skills(&mut self, more: InUse) {
+        match self.permissions.in_use.last_mut() {
+            Some(in_use) => in_use.add(more),
+            None => self.permissions.in_use.push(more),
+        }
+    }
+
+    /// A conversation within the conversation begins, in which these skills are in use besides.
+    pub fn begin_apart(&mut self, in_use: InUse) {
+        self.permissions.in_use.push(in_use);
+    }
+
+    /// It ends, and with it what was in use there.
+    pub fn end_apart(&mut self) {
+        self.permissions.in_use.pop();
     }
 
     /// Runs a call, whatever it is: each failure is an outcome that the model can read.
@@ -256,6 +286,10 @@ impl Toolbox {
         let access = access::of(&call.name, &input);
         if let Some(path) = access.path().filter(|path| leaves_private_folder(path)) {
             return Err(format!("{path} leads out of $TMPDIR: give the path that is meant itself"));
+        }
+        if matches!(access, Access::Write(path) | Access::Edit(path) if self.workspace.elsewhere(path).is_some())
+        {
+            return Err("the user's own skills are not written here: write in the workspace".to_owned());
         }
         let Err(denial) = self.permissions.judge(&call.name, &access, &self.workspace) else {
             return Ok(input);
@@ -412,11 +446,14 @@ impl Toolbox {
     /// The text with the workspace's absolute path made relative and the private folder shown as
     /// `$TMPDIR`: equal work gives equal bytes wherever it is done.
     fn without_places(&self, text: &str) -> String {
-        let text = match &self.workspace.private {
-            Some(private) => &*replace_folder(text, private, "$TMPDIR"),
-            None => text,
+        let mut text = match &self.workspace.private {
+            Some(private) => replace_folder(text, private, "$TMPDIR"),
+            None => text.to_owned(),
         };
-        replace_folder(text, &self.workspace.root, ".")
+        for place in &self.workspace.places {
+            text = replace_folder(&text, &place.path, &place.shown);
+        }
+        replace_folder(&text, &self.workspace.root, ".")
     }
 }
 

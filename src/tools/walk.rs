@@ -381,7 +381,7 @@ mod tests {
     fn a_walk_ends_with_the_run_and_says_so() {
         let folder = TestFolder::new("walk-late");
         folder.put("a", "");
-        let workspace = Workspace { root: folder.path.clone(), private: None };
+        let workspace = Workspace { root: folder.path.clone(), private: None, places: Vec::new() };
         let walked = |alarm: &Alarm| {
             let overrides = overrides(&[], &folder.path).unwrap();
             let options = Options { hidden: false, overrides, types: Types::empty() };

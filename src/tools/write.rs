@@ -433,7 +433,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) fn workspace(&self) -> Workspace {
-            Workspace { root: self.path.clone(), private: None }
+            Workspace { root: self.path.clone(), private: None, places: Vec::new() }
         }
 
         pub(crate) fn put(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {

@@ -27,16 +27,41 @@ type Checked = Result<(), String>;
 ///
 /// Errors: the first rule that does not hold.
 pub fn requests(api: Api, requests: &[Request]) -> Checked {
-    let mut earlier: Option<&Request> = None;
+    conversations(api, requests, 1)
+}
+
+/// The same of a run that has so many conversations: each request goes on with one of them.
+///
+/// Errors: the first rule that does not hold.
+pub fn conversations(api: Api, requests: &[Request], most: usize) -> Checked {
+    let mut latest: Vec<&Request> = Vec::new();
     let posts =
         requests.iter().enumerate().filter(|(_, request)| request.complete && request.method == "POST");
     for (index, request) in posts {
         let checked = head(api, request)
             .and_then(|()| body(api, &request.body))
-            .and_then(|()| earlier.map_or(Ok(()), |earlier| grown(&earlier.body, &request.body)));
+            .and_then(|()| goes_on(&mut latest, request, most));
         checked.map_err(|problem| format!("request {}: {problem}", index + 1))?;
-        earlier = Some(request);
     }
+    Ok(())
+}
+
+/// A request goes on with one of the conversations, or begins one if there may be more.
+fn goes_on<'a>(latest: &mut Vec<&'a Request>, request: &'a Request, most: usize) -> Checked {
+    let mut problem = Ok(());
+    for at in (0..latest.len()).rev() {
+        match grown(&latest[at].body, &request.body) {
+            Ok(()) => {
+                latest[at] = request;
+                return Ok(());
+            }
+            found => problem = problem.and(found),
+        }
+    }
+    if latest.len() >= most {
+        return problem;
+    }
+    latest.push(request);
     Ok(())
 }
 

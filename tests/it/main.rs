@@ -37,6 +37,7 @@ mod search;
 mod server;
 mod sessions;
 mod single_step;
+mod skills;
 mod stage;
 mod story;
 mod streams;

@@ -8,6 +8,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::story::Story;
+use crate::talk::{BOTH, answer, asks, last_text, results};
+
 fn cotter(arguments: &[&str]) -> String {
     // Bash is listed where a shell is found, so PATH has to be there.
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -107,6 +110,38 @@ fn the_lists_in_readme_are_what_the_program_says() {
         fs::write(&path, &expected).unwrap();
     } else {
         assert_eq!(readme, expected, "README is out of date: run BLESS=1 cargo test readme");
+    }
+}
+
+/// The text of the first block of this language behind a marker.
+fn block_behind<'a>(readme: &'a str, marker: &str, language: &str) -> &'a str {
+    let rest = &readme[readme.find(marker).unwrap_or_else(|| panic!("README has no {marker}"))..];
+    let fence = format!("```{language}\n");
+    let start = rest.find(&fence).unwrap_or_else(|| panic!("no {language} behind {marker}")) + fence.len();
+    &rest[start..start + rest[start..].find("```\n").unwrap()]
+}
+
+#[test]
+fn the_skill_in_readme_does_what_is_shown() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let shown = |language| block_behind(&readme, "<!-- skill -->", language);
+    let prompt = shown("sh").strip_prefix("cotter -p \"").unwrap().strip_suffix("\"\n").unwrap();
+    for api in BOTH {
+        let script = r#"{"command": "sh .claude/skills/notes/changes.sh v1.2"}"#;
+        let write = r#"{"file_path": "CHANGELOG.md", "content": "- one\n"}"#;
+        let outcome = Story::new("readme")
+            .api(api)
+            .args(&["-p", prompt])
+            .files(&[
+                (".claude/skills/notes/SKILL.md", shown("markdown")),
+                (".claude/skills/notes/changes.sh", "echo \"since $1: one\"\n"),
+            ])
+            .reply(asks(api, "", &[("call_1", "Bash", script), ("call_2", "Write", write)]))
+            .reply(answer(api, "Done."))
+            .run();
+        outcome.code(0).stdout("Done.\n").stderr("").file("CHANGELOG.md", "- one\n");
+        outcome.equal(last_text(&outcome.body(1)), shown("text").trim_end().to_owned());
+        outcome.equal(results(api, &outcome.body(2))[0].1.as_str(), "since v1.2: one");
     }
 }
 

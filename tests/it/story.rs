@@ -43,6 +43,7 @@ pub struct Story {
     host: Option<String>,
     places: [String; 3],
     told_folder: bool,
+    conversations: usize,
 }
 
 /// Stands for the workspace's absolute path in replies that [`Story::told_folder`] lets know it. One
@@ -66,6 +67,7 @@ impl Story {
             host: None,
             places: ["work", "home", "tmp"].map(str::to_owned),
             told_folder: false,
+            conversations: 1,
         }
     }
 
@@ -124,6 +126,12 @@ impl Story {
     /// Every [`FOLDER`] in a reply becomes the workspace's absolute path, which requests may then hold.
     pub fn told_folder(mut self) -> Story {
         self.told_folder = true;
+        self
+    }
+
+    /// The run has so many conversations in all: a skill may have one of its own.
+    pub fn conversations(mut self, count: usize) -> Story {
+        self.conversations = count;
         self
     }
 
@@ -205,7 +213,8 @@ impl Story {
         let child = command.spawn().expect("the program can be started");
         let story = format!("{}: {command:?}", self.name);
         let told_folder = self.told_folder;
-        Running { child, server, root, folder, api: self.api, stdin: self.stdin, story, told_folder }
+        let (api, stdin, conversations) = (self.api, self.stdin, self.conversations);
+        Running { child, server, root, folder, api, stdin, story, told_folder, conversations }
     }
 
     fn command(&self, root: &Path, url: &str) -> Command {
@@ -248,6 +257,7 @@ pub struct Running {
     story: String,
     folder: PathBuf,
     told_folder: bool,
+    conversations: usize,
 }
 
 impl Running {
@@ -267,7 +277,7 @@ impl Running {
         let finished = finish(self.child, self.stdin);
         let Record { requests, mut problems } = self.server.stop();
         problems.extend(finished.problem);
-        problems.extend(check::requests(self.api, &requests).err());
+        problems.extend(check::conversations(self.api, &requests, self.conversations).err());
         if !self.told_folder {
             problems.extend(requests.iter().filter_map(|request| tells_too_much(request, &self.root)));
         }

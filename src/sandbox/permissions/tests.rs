@@ -18,11 +18,12 @@ fn permissions(mode: Mode, allowed: Option<&str>, denied: &str) -> Permissions {
         allowed: allowed.map(rules),
         denied: rules(denied),
         roots: vec![WORKSPACE.into()],
+        in_use: Vec::new(),
     }
 }
 
 fn judged(permissions: &Permissions, tool: &str, access: &Access) -> Result<(), String> {
-    let workspace = Workspace { root: WORKSPACE.into(), private: None };
+    let workspace = Workspace { root: WORKSPACE.into(), private: None, places: Vec::new() };
     permissions.judge(tool, access, &workspace).map_err(|denial| denial.0)
 }
 
@@ -413,7 +414,7 @@ fn the_private_folder_ends_where_its_links_lead_out() {
     for (target, link) in [("w", "in"), ("else", "out"), ("private/sub", "self"), ("w/new", "dangling")] {
         std::os::unix::fs::symlink(at(target), at("private").join(link)).unwrap();
     }
-    let workspace = Workspace { root: at("w"), private: Some(at("private")) };
+    let workspace = Workspace { root: at("w"), private: Some(at("private")), places: Vec::new() };
     let judged = |mode, list: &str, denied: &str, tool: &str, access: &Access| {
         let permissions = permissions(mode, Some(list), denied);
         let permissions = Permissions { roots: vec![at("w")], ..permissions };

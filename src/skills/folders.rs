@@ -1,0 +1,261 @@
+//! Where skills are found: the user's own folders, then the checkout's from the current folder up.
+//!
+//! The first of a name holds, and the user's own come first, so that no checkout can put something else in the
+//! place of what the user calls by name. Nothing is read here but the heads of files.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Owner, Place, Skill, Skills, Source, front_matter, is_name};
+use crate::checkout::{self, Checkout, Skip, printable};
+
+/// Where a folder's skills are, the first of a name first.
+const SKILLS: [&str; 2] = [".claude/skills", ".agents/skills"];
+/// Where its commands are: single files, which are skills for the user alone.
+const COMMANDS: &str = ".claude/commands";
+/// How much of a file may be head.
+const MOST_HEAD_BYTES: usize = 64 * 1024;
+/// The most entries of a folder that are looked at: a larger one is no folder of skills.
+const MOST_ENTRIES: usize = 2000;
+/// The most files of skills that a run looks at, and the most folders of commands in others.
+const MOST_SKILLS: usize = 500;
+const MOST_FOLDERS: usize = 100;
+/// How deep commands may lie.
+const MOST_DEPTH: usize = 4;
+/// The most lines about skills that were left out: a checkout could fill the terminal with them.
+const MOST_NOTICES: usize = 10;
+
+/// Where to look.
+pub struct Places<'a> {
+    /// The user's home.
+    pub home: Option<&'a Path>,
+    /// The folder of the user's own for cotter, and how it is written.
+    pub own: Option<Place>,
+    /// The checkout that the run stands in, if its skills are wanted.
+    pub checkout: Option<&'a Checkout>,
+}
+
+/// Finds the skills of a run.
+pub fn find(places: &Places) -> Skills {
+    let mut finder = Finder::default();
+    let own: Vec<Place> =
+        places.own.iter().cloned().chain(places.home.into_iter().flat_map(in_home)).collect();
+    for place in &own {
+        finder.add_folder(place, Owner::User, Path::new("/"));
+    }
+    if let Some(home) = places.home {
+        let commands = Place { shown: format!("$HOME/{COMMANDS}"), path: home.join(COMMANDS) };
+        finder.add_commands(&commands, Owner::User, Path::new("/"), "", 0);
+    }
+    if let Some(checkout) = places.checkout {
+        let folders = || checkout.folders().iter().rev();
+        let place = |folder: &Path, name: &str| {
+            let path = folder.join(name);
+            Place { shown: checkout.name(&path), path }
+        };
+        for (folder, name) in folders().flat_map(|folder| SKILLS.map(|name| (folder, name))) {
+            finder.add_folder(&place(folder, name), Owner::Checkout, checkout.root());
+        }
+        for folder in folders() {
+            finder.add_commands(&place(folder, COMMANDS), Owner::Checkout, checkout.root(), "", 0);
+        }
+        finder.skills.project = match checkout.name(checkout.root()) {
+            here if here.is_empty() => ".".to_owned(),
+            up => up.trim_end_matches('/').to_owned(),
+        };
+    }
+    finder.finish(own)
+}
+
+/// The folders of skills in a home.
+fn in_home(home: &Path) -> Vec<Place> {
+    SKILLS.map(|name| Place { shown: format!("$HOME/{name}"), path: home.join(name) }).to_vec()
+}
+
+#[derive(Default)]
+struct Finder {
+    skills: Skills,
+    /// The files that were read, by their real paths: what can be reached in two ways is one skill.
+    seen: HashSet<PathBuf>,
+    /// Those left out for their names.
+    shadowed: Vec<String>,
+    /// How many folders of commands lay in others.
+    folders: usize,
+    /// Of what there were too many, so that no more are looked at.
+    stopped: Option<String>,
+}
+
+impl Finder {
+    /// Adds the skills in the folders of a folder.
+    fn add_folder(&mut self, place: &Place, owner: Owner, within: &Path) {
+        for name in self.entries(place, owner, within) {
+            let shown = match place.shown.is_empty() {
+                true => printable(Path::new(&name)),
+                false => format!("{}/{}", place.shown, printable(Path::new(&name))),
+            };
+            let folder = place.path.join(&name);
+            let Some(name) = name.to_str() else {
+                self.leave_out(&shown, "its name is not UTF-8");
+                continue;
+            };
+            let (file, within) = (folder.join("SKILL.md"), within.to_owned());
+            let (name, folder) = (name.to_owned(), Some(shown.clone()));
+            self.add(Source { name, owner, folder, file, within }, &shown);
+        }
+    }
+
+    /// Adds the commands in a folder and in those below it, whose names stand before theirs.
+    fn add_commands(&mut self, place: &Place, owner: Owner, within: &Path, before: &str, depth: usize) {
+        self.folders += usize::from(depth > 0);
+        if self.folders > MOST_FOLDERS {
+            self.stopped = Some(format!("{MOST_FOLDERS} folders of commands"));
+        }
+        for entry in self.entries(place, owner, within) {
+            let path = place.path.join(&entry);
+            let shown = format!("{}/{}", place.shown, printable(Path::new(&entry)));
+            let Some(name) = entry.to_str() else { continue };
+            if let Some(name) = name.strip_suffix(".md") {
+                let (name, within) = (format!("{before}{name}"), within.to_owned());
+                self.add(Source { name, owner, folder: None, file: path, within }, &shown);
+            } else if depth < MOST_DEPTH && fs::symlink_metadata(&path).is_ok_and(|data| data.is_dir()) {
+                self.add_commands(
+                    &Place { shown, path },
+                    owner,
+                    within,
+                    &format!("{before}{name}:"),
+                    depth + 1,
+                );
+            }
+        }
+    }
+
+    /// The names in a folder of skills, in order; none if there is no such folder.
+    fn entries(&mut self, place: &Place, owner: Owner, within: &Path) -> Vec<OsString> {
+        // One call where there is nothing, which is the usual case.
+        if self.stopped.is_some() || fs::symlink_metadata(&place.path).is_err() {
+            return Vec::new();
+        }
+        let real = match fs::canonicalize(&place.path) {
+            Ok(real) => real,
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Vec::new();
+            }
+            Err(error) => {
+                self.leave_out_all(place, &error.to_string());
+                return Vec::new();
+            }
+        };
+        if owner == Owner::Checkout && !real.starts_with(within) {
+            self.leave_out_all(place, &Skip::Outside.to_string());
+            return Vec::new();
+        }
+        let entries = fs::read_dir(&real).and_then(|entries| {
+            entries.take(MOST_ENTRIES + 1).map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()
+        });
+        match entries {
+            Ok(names) if names.len() > MOST_ENTRIES => {
+                self.leave_out_all(place, &format!("there is more in it than {MOST_ENTRIES} skills"));
+                Vec::new()
+            }
+            Ok(mut names) => {
+                names.sort();
+                names
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => Vec::new(),
+            Err(error) => {
+                self.leave_out_all(place, &error.to_string());
+                Vec::new()
+            }
+        }
+    }
+
+    /// Adds a skill, if its file is there and can be used.
+    fn add(&mut self, source: Source, shown: &str) {
+        if self.stopped.is_some() {
+            return;
+        }
+        let text = match checkout::read_text(&source.file, &[&source.within], MOST_HEAD_BYTES) {
+            Ok(file) if !self.seen.insert(file.real.clone()) => return,
+            Ok(file) => file.text,
+            Err(Skip::Missing) => return,
+            Err(skip) => return self.leave_out(shown, &skip.to_string()),
+        };
+        if self.seen.len() > MOST_SKILLS {
+            self.stopped = Some(format!("{MOST_SKILLS} skills"));
+            return;
+        }
+        if !is_name(&source.name) {
+            return self
+                .leave_out(shown, "a skill is called by a word of at most 64 letters, digits, - and _");
+        }
+        let read = front_matter::read(&text).map_err(|why| format!("its front matter cannot be read: {why}"));
+        let is_command = source.folder.is_none();
+        match read.and_then(|(keys, body)| Ok((Skill::new(source, &keys, body)?, keys))) {
+            Err(why) => self.leave_out(shown, &why),
+            Ok((skill, _)) if self.skills.named(&skill.name).is_some() => {
+                self.shadowed.push(shown.to_owned());
+            }
+            Ok((mut skill, keys)) => {
+                skill.is_for_model &= !is_command;
+                self.tell_what_is_ignored(&skill, &keys, shown);
+                self.skills.skills.push(skill);
+            }
+        }
+    }
+
+    /// Tells whoever wants to know what of a skill makes no difference.
+    fn tell_what_is_ignored(&mut self, skill: &Skill, keys: &front_matter::Keys, shown: &str) {
+        const IGNORED: [&str; 5] = ["agent", "effort", "model", "paths", "shell"];
+        let mut details = Vec::new();
+        for (key, value) in keys {
+            match value {
+                front_matter::Value::Text(name) if key == "name" && *name != skill.name => {
+                    details.push(format!("the skill {shown} is called by its folder's name"));
+                }
+                front_matter::Value::Nothing => {}
+                _ if IGNORED.contains(&key.as_str()) => {
+                    details.push(format!("the skill {shown}: its \"{key}\" changes nothing here"));
+                }
+                _ => {}
+            }
+        }
+        self.skills.details.extend(details);
+    }
+
+    fn leave_out_all(&mut self, place: &Place, why: &str) {
+        self.skills.notices.push(format!("the skills in {} are left out: {why}", place.shown));
+    }
+
+    fn leave_out(&mut self, shown: &str, why: &str) {
+        self.skills.notices.push(format!("the skill {shown} is left out: {why}"));
+    }
+
+    fn finish(mut self, own: Vec<Place>) -> Skills {
+        let notices = &mut self.skills.notices;
+        if let more @ 1.. = notices.len().saturating_sub(MOST_NOTICES) {
+            notices.truncate(MOST_NOTICES);
+            notices.push(format!("{more} further lines about skills are left out"));
+        }
+        if let Some(most) = &self.stopped {
+            notices.push(format!("there are more than {most}: the rest is left out"));
+        }
+        if !self.shadowed.is_empty() {
+            let (some, rest) = self.shadowed.split_at(self.shadowed.len().min(MOST_NOTICES));
+            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            notices.push(format!(
+                "of skills with the same name the first holds, which leaves out {}{more}",
+                some.join(", ")
+            ));
+        }
+        let skills = &self.skills.skills;
+        let holds_any = |place: &Place| {
+            let is_in = |skill: &Skill| skill.owner == Owner::User && skill.file.starts_with(&place.path);
+            skills.iter().any(is_in)
+        };
+        self.skills.places = own.into_iter().filter(holds_any).collect();
+        self.skills
+    }
+}
