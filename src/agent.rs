@@ -3,9 +3,12 @@
 //! Every limit is checked here, before a request is made. Why a reply ended is looked at before what it
 //! holds, and a reply that was cut never has a call run.
 
+mod client;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use crate::alarm::Alarm;
 use crate::answer::{self, FinalAnswer};
 use crate::budget::Budget;
 use crate::config::{Config, SkillRules, TextCalls};
@@ -79,6 +82,10 @@ pub struct Agent {
     skill_rules: SkillRules,
     /// Whether the conversation is one within the run's: a skill has it, nobody sees it and no file keeps it.
     is_apart: bool,
+    /// What ends the run's waiting, and whose letters are heeded.
+    alarm: Alarm,
+    /// The model of the start.
+    first_model: String,
 }
 
 impl Agent {
@@ -146,7 +153,12 @@ impl Agent {
         if let Some(why) = thinking::without_counterpart(&settings) {
             output.warn(why);
         }
+        if let Some(client) = config.alarm.client() {
+            client.set_model(&settings.model);
+        }
         let mut agent = Agent {
+            first_model: settings.model.clone(),
+            alarm: config.alarm.clone(),
             url: provider::endpoint(settings.api, &config.base_url),
             headers,
             http,
@@ -235,7 +247,7 @@ impl Agent {
     }
 
     /// A turn of the user's begins: what is counted for each begins anew.
-    fn begin_turn(&mut self, output: &mut Output) -> Result<(), Error> {
+    pub fn begin_turn(&mut self, output: &mut Output) -> Result<(), Error> {
         self.begun = Instant::now();
         self.budget.begin_turn();
         self.stop_reason = None;
@@ -419,6 +431,7 @@ impl Agent {
 
     /// Asks until there is a reply, writing the request anew where something was learnt of the server.
     fn ask(&mut self, output: &mut Output) -> Result<Reply, Error> {
+        self.heed_client()?;
         self.budget.check_request()?;
         self.save()?;
         output.end_shown()?;
@@ -526,9 +539,10 @@ impl Agent {
         });
     }
 
-    /// Keeps the text of a reply that a budget cut.
+    /// Keeps the text of a reply that a budget or the client cut.
     fn keep_part(&mut self, error: &Error, part: Option<Broken>) {
-        let is_cut = matches!(error, Error::Tokens(_) | Error::Cost(_) | Error::Time(_));
+        let is_cut =
+            matches!(error, Error::Tokens(_) | Error::Cost(_) | Error::Time(_) | Error::Interrupted(_));
         if let Some(part) = part
             && is_cut
             && !part.text.trim().is_empty()
@@ -597,7 +611,7 @@ impl Agent {
     }
 
     /// Writes what was said since to the session file, so that nothing can be lost that was sent.
-    fn save(&mut self) -> Result<(), Error> {
+    pub fn save(&mut self) -> Result<(), Error> {
         if let Some(session) = self.session.as_mut().filter(|_| !self.is_apart) {
             for line in self.conversation.new_lines() {
                 session.append(&line)?;
@@ -608,7 +622,7 @@ impl Agent {
 
     /// Whether the run may go on after what was denied.
     fn check_denials(&self) -> Result<(), Error> {
-        match self.toolbox.denied().first() {
+        match self.toolbox.denied()[self.denied_before..].first() {
             Some(denied) if self.permission_mode == Mode::DontAsk => Err(Error::Permission(format!(
                 "a call of {} was denied, which ends the run (--permission-mode dontAsk): {}",
                 denied.tool, denied.denial.0
@@ -623,6 +637,9 @@ impl Agent {
     fn run_calls(&mut self, calls: &[Call], output: &mut Output) -> Result<(), Error> {
         let (mut ended, mut told) = (self.save(), Ok(()));
         for call in calls {
+            if ended.is_ok() {
+                ended = self.heed_client();
+            }
             let mut outcome = match &ended {
                 Ok(()) if told.is_err() => Outcome::error("not run: the reader of the output has left"),
                 Ok(()) => self.run_call(call, output).unwrap_or_else(|error| {
@@ -630,6 +647,7 @@ impl Agent {
                     ended = Err(error);
                     outcome
                 }),
+                Err(Error::Interrupted(why)) => Outcome::error(format!("not run: {why}")),
                 Err(_) => Outcome::error("not run: a call before it ended the run"),
             };
             if ended.is_ok() {

@@ -30,6 +30,12 @@ pub struct Args {
     pub force_stdin: bool,
     /// `-f`.
     pub prompt_file: Option<PathBuf>,
+    /// `-p`.
+    pub print: bool,
+    /// `--input-format`.
+    pub input_format: InputFormat,
+    /// `--replay-user-messages`.
+    pub replay_user_messages: bool,
     /// `-n`.
     pub no_stdin: bool,
     /// `--system-prompt`.
@@ -96,6 +102,8 @@ pub struct Args {
     pub permission_mode: Option<permissions::Mode>,
     /// `--dangerously-skip-permissions`.
     pub skip_permissions: bool,
+    /// `--permission-prompt-tool stdio`.
+    pub asks_client: bool,
     /// `--list-tools`.
     pub list_tools: bool,
     /// `--sandbox`.
@@ -148,6 +156,16 @@ pub struct Args {
     pub no_session: bool,
     /// Flags of `claude` that were accepted and mean nothing here.
     pub without_effect: Vec<String>,
+}
+
+/// The form of standard input.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum InputFormat {
+    /// Text of the prompt.
+    #[default]
+    Text,
+    /// A client's letters as JSON lines.
+    StreamJson,
 }
 
 /// The form of standard output.
@@ -205,6 +223,16 @@ impl Args {
                 "--session-id names a new session: with --continue or --resume it needs --fork-session",
             );
         }
+        match self.input_format {
+            InputFormat::StreamJson => self.check_with_client()?,
+            InputFormat::Text if self.asks_client => {
+                return refuse("--permission-prompt-tool stdio needs --input-format stream-json");
+            }
+            InputFormat::Text if self.replay_user_messages => {
+                return refuse("--replay-user-messages needs --input-format stream-json");
+            }
+            InputFormat::Text => {}
+        }
         if self.single_step && (self.output.is_some() || self.output_format != OutputFormat::Text) {
             return refuse(
                 "--single-step writes raw results to stdout: it goes with neither -o nor --output-format",
@@ -216,5 +244,28 @@ impl Args {
             );
         }
         Ok(())
+    }
+
+    /// Whether the flags go with messages on standard input.
+    fn check_with_client(&self) -> Result<(), Error> {
+        let with = |flag: &str| format!("--input-format stream-json does not go with {flag}");
+        let typed = self.prompt.as_ref().is_some_and(|prompt| !prompt.trim().is_empty());
+        let why = if self.output_format != OutputFormat::StreamJson {
+            "--input-format stream-json needs --output-format stream-json".to_owned()
+        } else if typed || self.prompt_file.is_some() {
+            "with --input-format stream-json the prompt comes on standard input: send it as a message"
+                .to_owned()
+        } else if self.single_step {
+            with("--single-step")
+        } else if self.dry_run {
+            with("--dry-run")
+        } else if self.output.is_some() {
+            with("-o")
+        } else if self.no_stdin {
+            with("-n")
+        } else {
+            return Ok(());
+        };
+        Err(Error::Usage(why))
     }
 }

@@ -5,11 +5,12 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::alarm::Alarm;
 use crate::answer::schema::Schema;
-use crate::args::{self, Args, Command};
+use crate::args::{self, Args, Command, InputFormat};
 use crate::budget::Limits;
 use crate::checkout::{Checkout, Sources};
 use crate::context::{self, Context};
@@ -17,11 +18,12 @@ use crate::error::Error;
 use crate::http::net::NetworkSettings;
 use crate::http::proxy::{ProxySettings, is_loopback};
 use crate::http::recording::Replay;
+use crate::mailbox::{Desk, Mailbox, Wishes};
 use crate::named_file;
 use crate::provider::thinking::Thinking;
 use crate::provider::{Host, Learnt, Settings};
 use crate::sandbox::Setup;
-use crate::sandbox::permissions::Permissions;
+use crate::sandbox::permissions::{self, Permissions};
 use crate::session::Place;
 use crate::skills::Skills;
 
@@ -145,7 +147,10 @@ pub struct Config {
 /// `Usage` and `Credentials` errors that name the flag or variable and the way out.
 pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     // The time counts from here.
-    let alarm = args.timeout.map(Alarm::after).unwrap_or_default();
+    let mut alarm = args.timeout.map(Alarm::after).unwrap_or_default();
+    if args.input_format == InputFormat::StreamJson {
+        alarm.heed(Arc::new(mailbox(args, environment)));
+    }
     let workspace = workspace()?;
     // What can be wrong with the command line itself is said before a key is asked for.
     let context = context(args, environment, &workspace);
@@ -259,6 +264,14 @@ fn fallback_models(
         }
     };
     args.fallback_models.iter().map(id).collect()
+}
+
+/// What a client's letters come to.
+fn mailbox(args: &Args, environment: &Environment) -> Mailbox {
+    let states = environment.raw("CLAUDE_CODE_SDK_READS_SESSION_STATE").is_some_and(|value| value == "1");
+    let wishes = Wishes { echo: args.replay_user_messages, states };
+    let may_bypass = containment::permission_mode(args) == permissions::Mode::Bypass;
+    Mailbox::new(Desk::new(may_bypass), wishes)
 }
 
 /// Servers on this machine are often those that do not know their model's way of writing calls; elsewhere a

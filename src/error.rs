@@ -66,6 +66,8 @@ pub enum Error {
     Cost(String),
     /// `--timeout` was reached.
     Time(String),
+    /// The client did not want the turn to go on; what was there before holds.
+    Interrupted(String),
     /// The reader of standard output went away; the flag says whether the answer was complete.
     ClosedOutput {
         /// True if the whole answer existed when the reader left: a quiet success.
@@ -92,7 +94,7 @@ impl Error {
     /// The process's exit status for this error.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Error::Internal(_) => 1,
+            Error::Internal(_) | Error::Interrupted(_) => 1,
             Error::Usage(_) => 2,
             Error::Credentials(_) => 3,
             Error::Refused(_) => 4,
@@ -132,6 +134,7 @@ impl Error {
             Error::Tokens(_) => "max_total_tokens",
             Error::Cost(_) => "max_budget_usd",
             Error::Time(_) => "timeout",
+            Error::Interrupted(_) => "interrupted",
             Error::ClosedOutput { .. } => "closed_output",
         }
     }
@@ -153,6 +156,7 @@ impl fmt::Display for Error {
             | Error::Containment(text)
             | Error::Permission(text)
             | Error::Turns(text)
+            | Error::Interrupted(text)
             | Error::ToolCalls(text)
             | Error::Tokens(text)
             | Error::Cost(text)

@@ -28,17 +28,32 @@ const NO_PROMPT: &str =
 ///
 /// `Usage` if the file cannot be read or is no text, or if there is nothing and standard input gives nothing.
 pub fn typed(args: &Args) -> Result<String, Error> {
+    let typed = typed_so_far(args)?;
+    if typed.trim().is_empty() && !stdin_is_wanted(args) {
+        return Err(Error::Usage(NO_PROMPT.to_owned()));
+    }
+    Ok(typed)
+}
+
+/// The same where more may be typed later.
+///
+/// # Errors
+///
+/// `Usage` if the file cannot be read or is no text.
+pub fn typed_so_far(args: &Args) -> Result<String, Error> {
     let mut pieces = Vec::new();
     if let Some(path) = &args.prompt_file {
         let text = read_text_file(path)?;
         pieces.push(without_line_ends(without_script_line(&text)).to_owned());
     }
     pieces.extend(args.prompt.clone());
-    let typed = pieces.join("\n\n");
-    if typed.trim().is_empty() && !stdin_is_wanted(args) {
-        return Err(Error::Usage(NO_PROMPT.to_owned()));
-    }
-    Ok(typed)
+    Ok(pieces.join("\n\n"))
+}
+
+/// What is typed as the whole of a prompt, if it is one.
+pub fn first_prompt(typed: String) -> Option<Prompt> {
+    let is_prompt = !typed.trim().is_empty();
+    is_prompt.then_some(Prompt { typed_bytes: typed.len(), text: typed })
 }
 
 /// What the user asks.
@@ -104,6 +119,12 @@ fn stdin_is_wanted(args: &Args) -> bool {
         }
         _ => false,
     }
+}
+
+/// Waits, not for long, until a client has written something or has gone. Where there is nothing to begin with,
+/// it is told so by our end; one whose first letter meets a closed pipe sees nothing but that.
+pub fn await_client() {
+    crate::sandbox::process::readable(rustix::stdio::stdin(), Duration::from_secs(1));
 }
 
 /// Reads standard input to its end. An open pipe that stays silent is announced, and waited for.

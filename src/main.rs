@@ -12,10 +12,12 @@ mod config;
 mod context;
 mod conversation;
 mod cost;
+mod dialogue;
 mod error;
 mod http;
 mod image_limits;
 mod input;
+mod mailbox;
 mod mentions;
 mod named_file;
 mod output;
@@ -25,17 +27,21 @@ mod sandbox;
 mod session;
 mod skills;
 mod sse;
+mod terminal;
 mod tools;
 mod uuid;
 
 use std::ffi::OsString;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use agent::Agent;
-use args::{Args, Command, OutputFormat};
+use args::{Args, Command, InputFormat, OutputFormat};
 use config::Environment;
 use cost::Cost;
+use dialogue::Dialogue;
 use error::Error;
+use input::Prompt;
 use output::{Output, Summary};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sandbox::Setup;
@@ -103,7 +109,13 @@ fn run(
     }
     match command? {
         Command::Print(text) => output.print(&text)?,
-        Command::Run(args) => converse(&args, &environment, output, summary)?,
+        Command::Run(args) => {
+            let ended = converse(&args, &environment, output, summary);
+            if ended.is_err() && args.input_format == InputFormat::StreamJson && !output.has_begun() {
+                input::await_client();
+            }
+            return ended;
+        }
         Command::Sandbox(args, command) => return run_contained(&args, &command, &environment, output),
     }
     Ok(ExitCode::SUCCESS)
@@ -130,7 +142,7 @@ fn converse(
     environment: &Environment,
     output: &mut Output,
     summary: &mut Summary,
-) -> Result<(), Error> {
+) -> Result<ExitCode, Error> {
     args.check()?;
     if let Some(directory) = &args.directory {
         config::enter(directory)?;
@@ -138,7 +150,7 @@ fn converse(
     output.configure(args)?;
     if args.list_tools {
         let list = tool_list(&listed_tools(args, environment, output)?);
-        return output.print(&list);
+        return output.print(&list).map(|()| ExitCode::SUCCESS);
     }
     for flag in &args.without_effect {
         output.detail(&format!("{flag} is accepted and changes nothing here"));
@@ -146,7 +158,11 @@ fn converse(
     if args.fork_session && args.source == Source::New {
         output.detail("--fork-session changes nothing without -c or -r");
     }
-    let typed = input::typed(args)?;
+    let asker = asker(args, output);
+    let typed = match asker {
+        Asker::Prompt => input::typed(args)?,
+        Asker::Person | Asker::Client => input::typed_so_far(args)?,
+    };
     let config = config::config(args, environment)?;
     output.allow_color(config.color);
     output.keep_secret(config.secrets.clone());
@@ -162,16 +178,27 @@ fn converse(
     if runs_any && !args.dry_run || !config.executables.found.is_empty() {
         contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;
     }
-    let prompt = input::prompt(args, typed, &config.alarm, output)?;
+    let prompt = match asker {
+        Asker::Prompt => Some(input::prompt(args, typed, &config.alarm, output)?),
+        Asker::Person | Asker::Client => input::first_prompt(typed),
+    };
     let mut agent = Agent::new(config, start, output)?;
     for warning in config::rules_without_effect(args, |name| agent.has_executable(name)) {
         output.warn(&warning);
     }
-    let prompt = opening::read(prompt, agent.skills(), agent.workspace(), output)?;
     if args.dry_run {
-        return output.print(&format!("{}\n", agent.first_request(prompt)?));
+        let prompt = asked(prompt, &agent, output)?;
+        let request = agent.first_request(prompt)?;
+        return output.print(&format!("{request}\n")).map(|()| ExitCode::SUCCESS);
     }
-    let ended = work(&mut agent, args, prompt, output);
+    let ended = match asker {
+        Asker::Prompt => {
+            let prompt = asked(prompt, &agent, output)?;
+            work(&mut agent, args, prompt, output)
+        }
+        Asker::Client => Dialogue::new(&mut agent, output).with_client().map(Ended::Told),
+        Asker::Person => Dialogue::new(&mut agent, output).with_person(prompt).map(Ended::Told),
+    };
     *summary = agent.summary();
     let saved = agent.end_session();
     // What tools left running ends before the answer is out, not after.
@@ -182,12 +209,41 @@ fn converse(
     drop(agent);
     // A session that cannot be written does not keep a finished answer back. In JSON, the one result that
     // there is reports the failure and carries the answer.
-    if let Ended::Answered = ended?
-        && (saved.is_ok() || args.output_format == OutputFormat::Text)
-    {
-        output.answer(summary)?;
+    let code = match ended? {
+        Ended::Answered if saved.is_ok() || args.output_format == OutputFormat::Text => {
+            output.answer(summary)?;
+            0
+        }
+        Ended::Answered | Ended::Printed => 0,
+        Ended::Told(code) => code,
+    };
+    saved.map(|()| ExitCode::from(code))
+}
+
+/// Who asks, and how.
+#[derive(Clone, Copy)]
+enum Asker {
+    /// One prompt, made of arguments, a file and standard input.
+    Prompt,
+    /// A program, by letters on standard input.
+    Client,
+    /// A person at a terminal, line by line.
+    Person,
+}
+
+fn asker(args: &Args, output: &Output) -> Asker {
+    let is_one = args.print || args.dry_run || args.single_step || args.force_stdin || args.no_stdin;
+    match args.input_format {
+        InputFormat::StreamJson => Asker::Client,
+        InputFormat::Text if !is_one && output.streams_text() && io::stdin().is_terminal() => Asker::Person,
+        InputFormat::Text => Asker::Prompt,
     }
-    saved
+}
+
+/// The one prompt with what it shows.
+fn asked(prompt: Option<Prompt>, agent: &Agent, output: &mut Output) -> Result<Opening, Error> {
+    let prompt = prompt.unwrap_or(Prompt { text: String::new(), typed_bytes: 0 });
+    opening::read(prompt, agent.skills(), agent.workspace(), output)
 }
 
 /// Says how tools are contained where that is not as usual. Errors: what is missing to run or contain them.
@@ -212,6 +268,8 @@ enum Ended {
     Answered,
     /// What there was to print has been printed.
     Printed,
+    /// All turns have been reported; the exit code is this.
+    Told(u8),
 }
 
 fn work(agent: &mut Agent, args: &Args, prompt: Opening, output: &mut Output) -> Result<Ended, Error> {

@@ -5,7 +5,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::args::{Args, OutputFormat};
 use crate::config::{Secret, hide};
@@ -266,10 +266,32 @@ impl Output {
         }
     }
 
+    /// Stands before what a person types, at the beginning of a line.
+    pub fn sign(&mut self, sign: &str) -> Result<(), Error> {
+        self.clear_waiting();
+        self.end_line()?;
+        write_stdout(sign.as_bytes(), true)
+    }
+
+    /// Repeats a message of the client's, if there is one to be repeated.
+    pub fn repeat(&mut self, mut message: Map<String, Value>, session_id: &str) -> Result<(), Error> {
+        if message.is_empty() {
+            return Ok(());
+        }
+        message.insert("session_id".to_owned(), Value::from(session_id));
+        message.insert("isReplay".to_owned(), Value::from(true));
+        print_line(&Value::Object(message))
+    }
+
     /// Prints raw bytes of a single step.
     pub fn raw_bytes(&mut self) -> impl Write {
         self.clear_waiting();
         Stdout
+    }
+
+    /// Whether a turn has begun.
+    pub fn has_begun(&self) -> bool {
+        !self.session_id.is_empty()
     }
 
     /// A turn of the user's begins: in stream-json, the event that says what it begins with.
@@ -387,7 +409,10 @@ impl Output {
         }
         let _ = self.end_shown();
         let message = hide(&error.to_string(), &self.secrets);
-        self.line(&message);
+        // Whoever interrupts knows.
+        if !matches!(error, Error::Interrupted(_)) {
+            self.line(&message);
+        }
         if self.format == OutputFormat::Text || std::mem::replace(&mut self.is_reported, true) {
             return;
         }
@@ -449,6 +474,11 @@ enum Progress {
 /// A name for a message, as the Messages API makes them.
 fn message_id() -> String {
     format!("msg_{}", uuid::random().replace('-', ""))
+}
+
+/// One line of JSON that belongs to no turn, such as an answer to a client, whole and at once.
+pub fn print_line(value: &Value) -> Result<(), Error> {
+    write_stdout(format!("{value}\n").as_bytes(), false)
 }
 
 /// An error of a process that has nobody above it to report to.

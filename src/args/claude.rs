@@ -49,7 +49,7 @@ const fn refused(names: &'static [&'static str], way: &'static str) -> Row {
 const ROWS: &[Row] = &[
     listed(&["print"], ""),
     listed(&["output-format"], ""),
-    listed(&["input-format"], ""),
+    listed(&["input-format"], "beside stream-json a prompt argument is refused, not passed over"),
     listed(&["include-partial-messages"], ""),
     listed(&["replay-user-messages"], ""),
     listed(&["json-schema"], "a keyword that is not checked is refused"),
@@ -70,7 +70,7 @@ const ROWS: &[Row] = &[
     listed(&["disallowedTools", "disallowed-tools"], ""),
     listed(&["permission-mode"], "auto and manual mean default: the sandbox decides, no second model"),
     listed(&["dangerously-skip-permissions"], "--sandbox keeps its say, and root may use it"),
-    listed(&["permission-prompt-tool"], ""),
+    listed(&["permission-prompt-tool"], "stdio alone: there are no MCP tools"),
     listed(&["add-dir"], "the first word after it, and those that go on with a path such as ../lib"),
     listed(&["max-turns"], "ends with code 20"),
     listed(&["max-budget-usd"], "ends with code 23"),

@@ -28,9 +28,23 @@ const fn flag(
 
 /// Every flag there is.
 pub const FLAGS: &[Flag] = &[
-    flag("Prompt", "p", "print", "", "answer once and exit, which this version always does"),
+    flag("Prompt", "p", "print", "", "answer once and exit, also on a terminal"),
     flag("Prompt", "f", "prompt-file", "FILE", "read the prompt from FILE; a first line `#!…` is skipped"),
     flag("Prompt", "n", "no-stdin", "", "do not read standard input"),
+    flag(
+        "Prompt",
+        "",
+        "input-format",
+        "FORMAT",
+        "text, or stream-json: messages as JSON lines on standard input, each a turn",
+    ),
+    flag(
+        "Prompt",
+        "",
+        "replay-user-messages",
+        "",
+        "repeat each of these messages on stdout as its turn begins",
+    ),
     flag("Prompt", "", "system-prompt", "TEXT", "use TEXT in place of the built-in system prompt"),
     flag("Prompt", "", "system-prompt-file", "FILE", "the same, from FILE"),
     flag("Prompt", "", "append-system-prompt", "TEXT", "add TEXT to the system prompt"),
@@ -150,6 +164,13 @@ pub const FLAGS: &[Flag] = &[
     flag(
         "Containment",
         "",
+        "permission-prompt-tool",
+        "stdio",
+        "ask the client of --input-format stream-json about calls that no rule allows",
+    ),
+    flag(
+        "Containment",
+        "",
         "dangerously-skip-permissions",
         "",
         "allow all calls, with no sandbox unless --sandbox is given",
@@ -223,7 +244,6 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("agent", "put the agent's instructions into --append-system-prompt-file"),
     ("agents", "put the agent's instructions into --append-system-prompt-file"),
     ("context-window", NOT_YET),
-    ("input-format", "the prompt is text, from the argument, -f or standard input"),
     ("mcp-config", NOT_YET),
     ("no-compaction", NOT_YET),
     ("plugin-dir", "there are no plugins"),

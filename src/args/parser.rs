@@ -10,7 +10,7 @@ use super::claude::{self, Takes};
 use super::completions::completions;
 use super::flags::{FLAGS, Flag, SANDBOX_FLAGS, SPELLINGS};
 use super::manual::{help, man_page, sandbox_help};
-use super::{Args, Command, OutputFormat};
+use super::{Args, Command, InputFormat, OutputFormat};
 use crate::checkout::Sources;
 use crate::cost::{Cost, Price};
 use crate::error::Error;
@@ -242,11 +242,15 @@ pub fn output_format(arguments: &[OsString]) -> Option<OutputFormat> {
 fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>, Error> {
     let path = || PathBuf::from(&value);
     match flag.long {
-        // There is no other way to run yet.
-        "print" => {}
+        "print" => args.print = true,
         "prompt-file" if value == "-" => args.force_stdin = true,
         "prompt-file" => args.prompt_file = Some(path()),
         "no-stdin" => args.no_stdin = true,
+        "input-format" => {
+            let name = one_of(flag, &value, &["text", "stream-json"])?;
+            args.input_format = if name == "text" { InputFormat::Text } else { InputFormat::StreamJson };
+        }
+        "replay-user-messages" => args.replay_user_messages = true,
         "system-prompt" => args.system_prompt = Some(text(flag, &value)?),
         "system-prompt-file" => args.system_prompt_file = Some(path()),
         "append-system-prompt" => args.append_system_prompt = Some(text(flag, &value)?),
@@ -314,6 +318,13 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
                 Some(mode) => Some(mode),
                 None => return one_of(flag, &value, &names).map(|_| None),
             };
+        }
+        "permission-prompt-tool" if value == "stdio" => args.asks_client = true,
+        "permission-prompt-tool" => {
+            let name = text(flag, &value)?;
+            return Err(Error::Usage(format!(
+                "--permission-prompt-tool asks the client on standard input (stdio), not \"{name}\": there are no MCP tools"
+            )));
         }
         "dangerously-skip-permissions" => args.skip_permissions = true,
         "list-tools" => args.list_tools = true,
@@ -560,6 +571,8 @@ mod tests {
                 "api" => "openai",
                 "text-tool-calls" => "on",
                 "output-format" => "json",
+                "input-format" => "text",
+                "permission-prompt-tool" => "stdio",
                 "completions" => "fish",
                 "permission-mode" => "plan",
                 "sandbox" => "off",

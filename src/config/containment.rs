@@ -51,7 +51,11 @@ pub fn setup(
     own_key: Option<&str>,
 ) -> Result<(Setup, Vec<String>), Error> {
     let workspace = workspace()?;
-    let (policy, lines) = policy(args, environment, &workspace)?;
+    let (policy, lines) = policy(mode(args), args, environment, &workspace)?;
+    let policy_beyond_plan = match permission_mode(args) {
+        permissions::Mode::Plan => self::policy(mode_beyond_plan(args), args, environment, &workspace)?.0,
+        _ => policy.clone(),
+    };
     let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
     let setup = Setup {
         environment: environment::for_tools(environment.0.iter(), &rules),
@@ -59,11 +63,17 @@ pub fn setup(
         temp_parent: paths::real(&workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
         workspace,
         policy,
+        policy_beyond_plan,
     };
     Ok((setup, lines))
 }
 
-fn policy(args: &Args, environment: &Environment, workspace: &Path) -> Result<(Policy, Vec<String>), Error> {
+fn policy(
+    mode: Mode,
+    args: &Args,
+    environment: &Environment,
+    workspace: &Path,
+) -> Result<(Policy, Vec<String>), Error> {
     let mut added = Vec::new();
     for folder in &args.add_dirs {
         let unusable = |why: &str| Error::Usage(format!("--add-dir \"{}\": {why}", folder.display()));
@@ -80,20 +90,28 @@ fn policy(args: &Args, environment: &Environment, workspace: &Path) -> Result<(P
     let usual = || home.as_ref().map(|home| home.join(".local/state/cotter"));
     let state = state_folder(environment).or_else(usual).map(|state| paths::real(&state));
     let places = Places { workspace, home: home.as_deref(), state: state.as_deref() };
-    Ok(writable::policy(mode(args), network, &added, places))
+    Ok(writable::policy(mode, network, &added, places))
 }
 
 /// What is typed beats what is implied, but a run that only plans writes nowhere.
 fn mode(args: &Args) -> Mode {
-    match (args.sandbox, args.skip_permissions) {
-        (Some(Mode::Off), _) => Mode::Off,
+    match mode_beyond_plan(args) {
+        mode if args.sandbox == Some(Mode::Off) => mode,
         _ if permission_mode(args) == permissions::Mode::Plan => Mode::ReadOnly,
+        mode => mode,
+    }
+}
+
+/// The same where a run does not only plan.
+fn mode_beyond_plan(args: &Args) -> Mode {
+    match (args.sandbox, args.skip_permissions) {
         (None, true) => Mode::Off,
         (mode, _) => mode.unwrap_or_default(),
     }
 }
 
-fn permission_mode(args: &Args) -> permissions::Mode {
+/// How calls are judged that no rule is about.
+pub fn permission_mode(args: &Args) -> permissions::Mode {
     match args.skip_permissions {
         true => args.permission_mode.unwrap_or(permissions::Mode::Bypass),
         false => args.permission_mode.unwrap_or_default(),
@@ -140,6 +158,7 @@ pub fn permissions(args: &Args, environment: &Environment, workspace: &Path) -> 
     Ok(Permissions {
         mode: permission_mode(args),
         sandbox_is_off: mode(args) == Mode::Off,
+        asks: args.asks_client,
         allowed,
         denied,
         roots: std::iter::once(workspace.to_owned())

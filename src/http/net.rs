@@ -206,10 +206,10 @@ impl Client {
     /// ureq's own SOCKS transport does not know the alarm; what ureq can limit for it is each step by itself.
     fn with_limits<S: AsSendBody>(&self, agent: &Agent, request: Request<S>) -> Request<S> {
         let alarm = &self.settings.alarm;
-        if !alarm.is_set() {
+        let left = alarm.shortened(Duration::MAX);
+        if left == Duration::MAX {
             return request;
         }
-        let left = alarm.shortened(Duration::MAX);
         agent
             .configure_request(request)
             .timeout_connect(Some(alarm.shortened(self.settings.connect_timeout)))

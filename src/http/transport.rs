@@ -5,10 +5,11 @@
 
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 use ureq::Timeout;
@@ -285,7 +286,7 @@ impl Transport for TcpTransport {
             match send(&self.stream, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(sent) => rest = &rest[sent..],
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => match wait_to_send(&self.stream, limit, self.patience)? {
+                Err(Errno::AGAIN) => match wait_to_send(&self.stream, limit, self.patience, &self.alarm)? {
                     Sending::Possible => {}
                     Sending::Pointless => {
                         self.is_answered_early = true;
@@ -310,7 +311,7 @@ impl Transport for TcpTransport {
         let until_alarm = self.alarm.is_set().then(|| self.alarm.shortened(self.idle_timeout));
         // The socket's own limit is the idle limit; any other is waited for first.
         if let Some(limit) = total_limit(&timeout).into_iter().chain(until_deadline).chain(until_alarm).min()
-            && wait_for(&self.stream, PollFlags::IN, limit)?.is_empty()
+            && self.alarm.wait_for(Some((self.stream.as_fd(), PollFlags::IN)), Some(limit))?.is_empty()
         {
             return Err(ureq::Error::Timeout(timeout.reason));
         }
@@ -354,8 +355,15 @@ enum Sending {
 
 /// Waits until the server takes more of the request. A server that refuses a request often answers without
 /// reading it, and then holds the connection open; waiting for it to read would end in the idle limit.
-fn wait_to_send(stream: &TcpStream, limit: Duration, patience: Duration) -> io::Result<Sending> {
-    let ready = wait_for(stream, PollFlags::IN | PollFlags::OUT, limit)?;
+fn wait_to_send(
+    stream: &TcpStream,
+    limit: Duration,
+    patience: Duration,
+    alarm: &Alarm,
+) -> io::Result<Sending> {
+    let wait_for =
+        |events: PollFlags, limit: Duration| alarm.wait_for(Some((stream.as_fd(), events)), Some(limit));
+    let ready = wait_for(PollFlags::IN | PollFlags::OUT, limit)?;
     if ready.is_empty() {
         return Ok(Sending::Stalled);
     }
@@ -369,7 +377,7 @@ fn wait_to_send(stream: &TcpStream, limit: Duration, patience: Duration) -> io::
     if is_refusal(&start[..seen]) {
         return Ok(Sending::Pointless);
     }
-    if !wait_for(stream, PollFlags::OUT, limit.min(patience))?.is_empty() {
+    if !wait_for(PollFlags::OUT, limit.min(patience))?.is_empty() {
         return Ok(Sending::Possible);
     }
     Ok(if patience < limit { Sending::Pointless } else { Sending::Stalled })
@@ -387,20 +395,6 @@ fn peek(stream: &TcpStream, buffer: &mut [u8]) -> Result<usize, Errno> {
             Ok((_, amount)) => return Ok(amount),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Waits for one of the events; none means that the limit passed.
-fn wait_for(stream: &TcpStream, events: PollFlags, limit: Duration) -> io::Result<PollFlags> {
-    // A limit too long for the kernel's type is as good as none.
-    let limit = Timespec::try_from(limit).ok();
-    loop {
-        let mut polled = [PollFd::new(stream, events)];
-        match poll(&mut polled, limit.as_ref()) {
-            Ok(_) => return Ok(polled[0].revents()),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
         }
     }
 }

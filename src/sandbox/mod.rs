@@ -16,7 +16,7 @@ use rustix::event::PollFlags;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use rustix::rand::GetRandomFlags;
 
-use crate::alarm::Alarm;
+use crate::alarm::{Alarm, Ring};
 use crate::output;
 use descendants::Kept;
 use process::Watched;
@@ -68,6 +68,8 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 const START: Duration = Duration::from_secs(60);
 /// How much later than the alarm an answer is still waited for.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// How long a call that was interrupted may take to end.
+const CANCELLED: Duration = Duration::from_secs(5);
 /// How long the supervisor may take to end everything before cotter does it itself.
 const ORDERLY_END: Duration = Duration::from_secs(10);
 
@@ -82,6 +84,8 @@ pub struct Setup {
     pub temp_parent: PathBuf,
     /// What it may do.
     pub policy: Policy,
+    /// What it may do where the run does not only plan.
+    pub policy_beyond_plan: Policy,
 }
 
 /// Why there is no worker.
@@ -143,7 +147,7 @@ impl Worker {
             return Err("the process that runs tools is gone".to_owned());
         };
         // What ends by itself when the alarm rings is given the time to say what came of it.
-        let answer = running.call(request, limit.min(alarm.shortened(limit) + LAST_WORDS));
+        let answer = running.call(request, limit.min(alarm.shortened(limit) + LAST_WORDS), alarm);
         answer.map_err(|reason| match alarm.rung() {
             Some(ring) => {
                 self.end();
@@ -160,7 +164,7 @@ impl Worker {
 
     fn wait_until_ready(&mut self) -> Result<(), Unstarted> {
         let line = match &mut self.running {
-            Some(running) => running.line(Instant::now() + START),
+            Some(running) => running.line(Instant::now() + START, &Alarm::default()),
             None => Err("is gone"),
         };
         line.map_err(|reason| Unstarted::Failed(self.gone(reason))).and_then(|line| announced(&line))
@@ -234,7 +238,7 @@ impl Running {
     }
 
     /// The answer to a request; a reason completes "the process that runs tools …".
-    fn call(&mut self, request: &str, limit: Duration) -> Result<String, String> {
+    fn call(&mut self, request: &str, limit: Duration, alarm: &Alarm) -> Result<String, String> {
         let deadline = Instant::now() + limit;
         self.number = self.number.wrapping_add(1);
         let late = |reason| match reason {
@@ -242,7 +246,7 @@ impl Running {
             reason => reason.to_owned(),
         };
         self.send(format!("{} {request}\n", self.number).as_bytes(), deadline).map_err(late)?;
-        let line = self.line(deadline).map_err(late)?;
+        let line = self.line(deadline, alarm).map_err(late)?;
         match line.split_once(' ') {
             Some((number, answer)) if number == self.number.to_string() => Ok(answer.to_owned()),
             _ => Err("sent an answer that is not to this call".to_owned()),
@@ -273,7 +277,8 @@ impl Running {
     }
 
     /// The next line of the answer pipe; a reason completes "the process that runs tools …".
-    fn line(&mut self, deadline: Instant) -> Result<String, &'static str> {
+    fn line(&mut self, mut deadline: Instant, alarm: &Alarm) -> Result<String, &'static str> {
+        let mut is_cancelled = false;
         let mut searched = 0;
         let mut buffer = [0; 64 * 1024];
         loop {
@@ -290,7 +295,15 @@ impl Running {
             // The end of the pipe alone is not waited for: a tool may have opened its writing end
             // through /proc and still hold it when the supervisor is gone.
             let left = deadline.saturating_duration_since(Instant::now());
-            process::wait_for(Some((self.answers.as_fd(), PollFlags::IN)), &[&self.supervisor], Some(left));
+            let waited = [Some(self.answers.as_fd()), alarm.source()];
+            let waited: Vec<_> = waited.into_iter().flatten().map(|file| (file, PollFlags::IN)).collect();
+            process::wait_for_any(&waited, &[&self.supervisor], Some(left));
+            if !is_cancelled && alarm.rung() == Some(Ring::Interrupted) {
+                is_cancelled = true;
+                // It is told by an empty line. Should it not listen, its time is over soon.
+                let _ = self.requests.write(b"\n");
+                deadline = deadline.min(Instant::now() + CANCELLED);
+            }
             if !process::readable(self.answers.as_fd(), Duration::ZERO) {
                 if self.supervisor.has_ended() {
                     // The same words as at the end of the pipe: which of the two is seen first differs
@@ -362,7 +375,7 @@ mod tests {
 
     fn answer(script: &str, request: &str, limit: Duration) -> Result<String, String> {
         let (mut child, mut running) = running(script);
-        let answer = running.call(request, limit);
+        let answer = running.call(request, limit, &Alarm::default());
         child.kill().unwrap();
         child.wait().unwrap();
         answer

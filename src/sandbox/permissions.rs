@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 
 use super::commands::{self, PRIVATE_FOLDER, Part, Redirection, Word};
-use super::paths::{lexical, real};
+use super::paths::{Places, lexical, real};
 use super::rules::{Rule, Specifier};
 use super::suspects;
 use super::wrappers::unwrapped;
 use crate::tools::access::{self, Access};
+use crate::tools::asking::Update;
 use crate::tools::{Workspace, in_private_folder, skill};
 
 /// How calls are judged that no rule is about.
@@ -57,6 +58,8 @@ pub struct Permissions {
     pub mode: Mode,
     /// Whether what runs is held by nothing but these rules.
     pub sandbox_is_off: bool,
+    /// Whether somebody is asked about calls that no rule is about, so that none of them is allowed by itself.
+    pub asks: bool,
     /// The rules that allow; absent if none were asked for, and then everything is.
     pub allowed: Option<Vec<Rule>>,
     /// The rules that forbid.
@@ -94,11 +97,25 @@ impl InUse {
 
 /// Why a call may not run, and what would allow it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Denial(pub String);
+pub struct Denial(pub String, pub Ground);
+
+/// What a denial stands on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ground {
+    /// The call is forbidden, whoever would allow it.
+    Forbidden,
+    /// Nothing allows the call.
+    NotAllowed,
+    /// The client was asked and does not allow it; the text is its own.
+    Refused,
+}
 
 impl Denial {
     /// What the model reads in place of a result.
     pub fn for_model(&self) -> String {
+        if self.1 == Ground::Refused {
+            return self.0.clone();
+        }
         format!(
             "permission denied, the call was not run: {}. Do not try to get the same done in another way: \
              go on without it, or say what is missing.",
@@ -138,10 +155,9 @@ impl Permissions {
         }
         for skills in &self.in_use {
             if skills.narrowed.as_deref().is_some_and(|rules| by(rules).is_err()) {
-                return Err(Denial(format!(
-                    "it is not among the allowed-tools of the skill in use ({})",
-                    skills.narrowing.join(", ")
-                )));
+                let narrowing = skills.narrowing.join(", ");
+                let why = format!("it is not among the allowed-tools of the skill in use ({narrowing})");
+                return Err(Denial(why, Ground::Forbidden));
             }
         }
         Ok(())
@@ -214,12 +230,31 @@ impl Permissions {
     fn forbidden_by(&self, rule: &Rule) -> Denial {
         let is_typed = self.denied.iter().any(|typed| std::ptr::eq(typed, rule));
         let place = if is_typed { "--disallowedTools" } else { "a skill in use" };
-        Denial(format!("the rule \"{}\" of {place} forbids it", rule.text))
+        Denial(format!("the rule \"{}\" of {place} forbids it", rule.text), Ground::Forbidden)
+    }
+
+    /// Has a rule allow, or forbid, further calls.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be no such rule.
+    pub fn add(&mut self, update: &Update, places: &Places) -> Result<(), String> {
+        match update {
+            Update::Allow(text) => self.allowed.get_or_insert_default().push(Rule::parse(text, places)?),
+            Update::Deny(text) => self.denied.push(Rule::parse(text, places)?),
+            Update::Mode(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Whether somebody is asked about what no rule allows.
+    pub fn may_ask(&self) -> bool {
+        self.asks && matches!(self.mode, Mode::Default | Mode::AcceptEdits)
     }
 
     /// Whether anything that is not forbidden may run.
     fn all_is_allowed(&self) -> bool {
-        self.allowed.is_none() && !self.sandbox_is_off
+        self.allowed.is_none() && !self.sandbox_is_off && !self.asks
     }
 
     fn allow_rules(&self) -> &[Rule] {
@@ -340,12 +375,13 @@ impl Permissions {
             ),
             _ => format!("it needs --allowedTools \"{rule}\""),
         };
-        Denial(format!("{why}; {way}"))
+        Denial(format!("{why}; {way}"), Ground::NotAllowed)
     }
 }
 
 fn only_plans() -> Denial {
-    Denial("this run only plans (--permission-mode plan) and changes nothing".to_owned())
+    let why = "this run only plans (--permission-mode plan) and changes nothing";
+    Denial(why.to_owned(), Ground::Forbidden)
 }
 
 /// Where a file of the private folder really is, if links lead out of that. The folder's own name holds no
@@ -405,9 +441,8 @@ pub fn table() -> Vec<(String, String)> {
     let row = |(name, mode): &(&str, Mode)| {
         columns.clone().map(|(column, sandbox_is_off, allowed)| {
             let roots = vec![PathBuf::from("/workspace")];
-            let denied = Vec::new();
-            let in_use = Vec::new();
-            let permissions = Permissions { mode: *mode, sandbox_is_off, allowed, denied, roots, in_use };
+            let permissions =
+                Permissions { mode: *mode, sandbox_is_off, allowed, roots, ..Permissions::default() };
             (format!("{name}, {column}"), permissions.row())
         })
     };

@@ -61,6 +61,7 @@ fn take_pipes() -> io::Result<Pipes> {
 
 fn serve(mut pipes: Pipes, signals: Signals, execute: fn(&str, &mut Background) -> String) -> io::Result<()> {
     let mut background = Background::new(signals);
+    background.heed(pipes.requests.get_ref().try_clone()?);
     pipes.answers.write_all(format!("{READY}\n").as_bytes())?;
     while let Some(request) = next_request(&mut pipes.requests, &mut background)? {
         let (number, request) = request.split_once(' ').unwrap_or_default();
@@ -78,6 +79,9 @@ fn next_request(requests: &mut BufReader<File>, background: &mut Background) -> 
         process::wait_for(Some((requests.get_ref().as_fd(), PollFlags::IN)), &[], Some(ROUND));
     }
     let mut line = String::new();
-    requests.read_line(&mut line)?;
+    // An empty line was to end a call that had ended by itself.
+    while requests.read_line(&mut line)? == 1 {
+        line.clear();
+    }
     Ok(line.strip_suffix('\n').map(str::to_owned))
 }

@@ -3,7 +3,9 @@
 //!
 //! All of it is attended to between calls and during them, so that no server blocks for want of a reader.
 
-use std::io::{self, PipeReader};
+use std::fs::File;
+use std::io::{self, PipeReader, Read};
+use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -31,6 +33,8 @@ const READS_AT_ONCE: usize = 4;
 #[derive(Debug, Default)]
 pub struct Background {
     signals: Signals,
+    /// Where something can be read as soon as the call that runs is to end.
+    cancellations: Option<File>,
     /// Output pipes that a background process still holds. Were they closed, its next line of output
     /// would kill it (SIGPIPE); were they not read, it would block once the pipe is full.
     pipes: Vec<PipeReader>,
@@ -56,6 +60,18 @@ impl Background {
     /// Nothing yet. With [`Signals::ToBeRefused`], programs start without the right to send any.
     pub fn new(signals: Signals) -> Background {
         Background { signals, ..Background::default() }
+    }
+
+    /// From now on, a byte that comes from this file while a call runs ends that call.
+    pub fn heed(&mut self, cancellations: File) {
+        self.cancellations = Some(cancellations);
+    }
+
+    /// Takes note of a byte that ends the call, or of there being nobody left to want it.
+    fn is_cancelled(&mut self) -> bool {
+        self.cancellations.as_mut().is_some_and(|file| {
+            process::readable(file.as_fd(), Duration::ZERO) && file.read(&mut [0]).is_ok()
+        })
     }
 
     /// The command that starts a program as a tool.
@@ -135,6 +151,9 @@ impl Background {
             }
             if now >= next_round {
                 next_round = now + ROUND;
+                if self.is_cancelled() {
+                    return Ending::Cancelled;
+                }
                 let ended = self.take_output();
                 if let Some((_, status)) = ended.into_iter().find(|(pid, _)| *pid == child) {
                     return Ending::Status(status);

@@ -115,7 +115,7 @@ impl<'a> Request<'a> {
             process::wait_for(pipe, &[&started.process], Some(wait));
             started.take_some();
         });
-        if let Ending::TimedOut(_) = ending {
+        if ending.is_to_be_ended() {
             let _ = kill_process_group(started.process.pid, Signal::KILL);
             descendants::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
         }

@@ -205,9 +205,16 @@ pub enum Ending {
     TimedOut(Duration),
     /// KillShell ended it.
     Killed,
+    /// The user did not want to wait for it, and it was ended with what it had started.
+    Cancelled,
 }
 
 impl Ending {
+    /// Whether the command is still running and has to be ended.
+    pub fn is_to_be_ended(self) -> bool {
+        matches!(self, Ending::TimedOut(_) | Ending::Cancelled)
+    }
+
     /// Whether the command did what it was to do.
     pub fn is_success(self) -> bool {
         matches!(self, Ending::Status(status) if status.exit_status() == Some(0))
@@ -231,6 +238,9 @@ impl Ending {
                 )
             }
             Ending::Killed => "killed by KillShell".to_owned(),
+            Ending::Cancelled => {
+                "interrupted by the user: the command and what it started were ended".to_owned()
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::skills::Place;
 
 pub mod access;
 pub mod arguments;
+pub mod asking;
 pub mod background;
 pub mod bash;
 pub mod bash_output;

@@ -114,7 +114,7 @@ impl Program<'_> {
                 *open = command::take_some(pipe, &mut |bytes| printed.push(bytes));
             }
         });
-        if let Ending::TimedOut(_) = ending {
+        if ending.is_to_be_ended() {
             let _ = kill_process_group(process.pid, Signal::KILL);
             descendants::end_descendants(&earlier, |pid, status| background.note_end(pid, status));
         }

@@ -15,15 +15,17 @@ use super::places::replace_folder;
 use super::rates::Fetched;
 use super::requests::program_request;
 use super::{
-    Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, bash, belongs_to_worker, command,
-    execute, leaves_private_folder, quotes, schema, slips,
+    Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, asking, bash, belongs_to_worker,
+    command, execute, leaves_private_folder, quotes, schema, slips,
 };
 use crate::alarm::Alarm;
 use crate::config::Executables;
 use crate::conversation::{Call, Image};
 use crate::error::Error;
 use crate::sandbox::git::Snapshot;
-use crate::sandbox::permissions::{Denial, InUse, Permissions};
+use crate::sandbox::paths::Places;
+use crate::sandbox::permissions::{self, Denial, Ground, InUse, Permissions};
+use crate::sandbox::policy;
 use crate::sandbox::{Program as OwnProgram, Setup, Unstarted, Worker, hints};
 use crate::skills::Place;
 
@@ -262,23 +264,31 @@ impl Toolbox {
         if let Some(refusal) = &call.refusal {
             return Err(refusal.clone());
         }
-        let Some(spec) = self.offered.iter().find(|spec| spec.name == call.name) else {
+        if !self.offered.iter().any(|spec| spec.name == call.name) {
             let names: Vec<&str> = self.offered.iter().map(|spec| spec.name).collect();
             return Err(match names.is_empty() {
                 true => format!("there is no tool \"{}\": this run has none; answer without", call.name),
                 false => format!("there is no tool \"{}\": the tools are {}", call.name, names.join(", ")),
             });
-        };
+        }
         let Ok(Value::Object(arguments)) = crate::provider::parse(&call.arguments) else {
             return Err("the arguments are not a JSON object".to_owned());
         };
         // A rule judges what the tool is given, not what was written.
-        let mended = match self.executables.iter().find(|executable| executable.spec.name == call.name) {
-            None => slips::mended(spec, arguments),
-            Some(executable) => schema::fit(&executable.schema, &slips::unwrapped(spec, arguments))
-                .map_err(|problem| arguments::complaint(spec, &problem))?,
-        };
+        let mended = self.mended(call, arguments)?;
         self.permitted(call, mended)
+    }
+
+    /// The arguments of a call as they were meant.
+    fn mended(&self, call: &Call, arguments: Arguments) -> Result<Arguments, String> {
+        let Some(spec) = self.offered.iter().find(|spec| spec.name == call.name) else {
+            return Ok(arguments);
+        };
+        match self.executables.iter().find(|executable| executable.spec.name == call.name) {
+            None => Ok(slips::mended(spec, arguments)),
+            Some(executable) => schema::fit(&executable.schema, &slips::unwrapped(spec, arguments))
+                .map_err(|problem| arguments::complaint(spec, &problem)),
+        }
     }
 
     /// The arguments of a call, if the rules let it run.
@@ -294,9 +304,52 @@ impl Toolbox {
         let Err(denial) = self.permissions.judge(&call.name, &access, &self.workspace) else {
             return Ok(input);
         };
+        let denial = match self.permissions.may_ask() && denial.1 == Ground::NotAllowed {
+            false => denial,
+            true => match self.ask_client(call, input.clone(), &denial) {
+                Ok(input) => return Ok(input),
+                Err(denial) => denial,
+            },
+        };
         let (tool, call_id, text) = (call.name.clone(), call.id.clone(), denial.for_model());
         self.denied.push(Denied { tool, call_id, input, denial });
         Err(text)
+    }
+
+    /// Asks the client about a call that no rule allows. Gives the arguments to run it with.
+    fn ask_client(&mut self, call: &Call, input: Arguments, denial: &Denial) -> Result<Arguments, Denial> {
+        let Some(client) = self.alarm.client() else { return Err(denial.clone()) };
+        let answer = asking::ask(client, &self.alarm, call, &input, denial);
+        let refused = |why| Denial(why, Ground::Refused);
+        let allowed = answer.map_err(refused)?;
+        let home = self.setup.environment.iter().find(|(name, _)| name == "HOME");
+        let home = home.map(|(_, home)| PathBuf::from(home));
+        let places = Places { workspace: self.workspace.root.clone(), home };
+        for update in &allowed.updates {
+            let added = self.permissions.add(update, &places);
+            added.map_err(|why| refused(format!("not run: the client's rule cannot be used: {why}")))?;
+        }
+        let Some(changed) = allowed.input else { return Ok(input) };
+        let changed = self.mended(call, changed).map_err(refused)?;
+        // Whatever the client makes of a call, what is forbidden stays so.
+        match self.permissions.judge(&call.name, &access::of(&call.name, &changed), &self.workspace) {
+            Err(denial) if denial.1 == Ground::Forbidden => Err(denial),
+            _ => Ok(changed),
+        }
+    }
+
+    /// Judges calls by this mode from now on. Where tools may write changes with it if it is one that only plans,
+    /// or was: what is running ends then.
+    pub fn set_mode(&mut self, mode: permissions::Mode) {
+        self.permissions.mode = mode;
+        let mut policy = self.setup.policy_beyond_plan.clone();
+        if mode == permissions::Mode::Plan && policy.mode != policy::Mode::Off {
+            (policy.mode, policy.writable) = (policy::Mode::ReadOnly, Vec::new());
+        }
+        if policy != self.setup.policy {
+            self.setup.policy = policy;
+            self.worker = None;
+        }
     }
 
     /// The calls that were not allowed to run, in order.

@@ -298,6 +298,11 @@ impl Server {
         self.address.port()
     }
 
+    /// How many whole requests have come.
+    pub fn count(&self) -> usize {
+        self.state.lock().unwrap().requests.len()
+    }
+
     /// Ends all connections and tells what was seen.
     pub fn stop(self) -> Record {
         self.state.lock().unwrap().stopping = true;

@@ -10,7 +10,7 @@ use std::io::{Read, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::check::{self, Api};
+use crate::client::Client;
 use crate::server::{Record, Reply, Request, Server};
 
 /// A run that takes longer has hung.
@@ -264,6 +265,28 @@ impl Running {
     /// The number of its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Takes over its standard input and output; the story needs a standard input for that.
+    pub fn client(&mut self) -> Client {
+        let (stdin, stdout) = self.streams();
+        Client::new(stdin, stdout)
+    }
+
+    /// The same as they are.
+    pub fn streams(&mut self) -> (ChildStdin, ChildStdout) {
+        let stdin = self.child.stdin.take().expect("standard input is a pipe");
+        (stdin, self.child.stdout.take().expect("standard output is a pipe"))
+    }
+
+    /// Waits until the server has had so many requests.
+    #[track_caller]
+    pub fn wait_for_request(&self, count: usize) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.server.count() < count {
+            assert!(Instant::now() < deadline, "there were no {count} requests");
+            thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// The workspace.

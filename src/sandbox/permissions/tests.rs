@@ -15,6 +15,7 @@ fn permissions(mode: Mode, allowed: Option<&str>, denied: &str) -> Permissions {
     Permissions {
         mode,
         sandbox_is_off: false,
+        asks: false,
         allowed: allowed.map(rules),
         denied: rules(denied),
         roots: vec![WORKSPACE.into()],
