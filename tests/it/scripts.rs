@@ -384,6 +384,69 @@ cotter -p "Extract the main function names from auth.py" \
     played.ran.code(0).stdout("{\"functions\": [\"login\", \"logout\"]}\n");
 }
 
+/// The id of a first run, by which a second one goes on: code.claude.com/docs/en/headless.
+#[test]
+fn a_second_run_resumes_the_first_by_the_id_in_its_json() {
+    let script = Script::new("script-resume", vec![says("I have begun."), says("And here is the rest.")]);
+    let played = script.run(
+        r#"
+set -eu
+session_id=$(cotter -p "Start a review" --output-format json | jq -r '.session_id')
+cotter -p "Continue that review" --resume "$session_id"
+"#,
+        &[],
+    );
+    played.ran.code(0).stdout("And here is the rest.\n");
+    let body = played.body(2);
+    let roles: Vec<&str> =
+        body["messages"].as_array().unwrap().iter().filter_map(|message| message["role"].as_str()).collect();
+    assert_eq!(roles, ["user", "assistant", "user"]);
+    assert_eq!(played.prompt(2), "Start a review");
+    assert!(body["messages"][2].to_string().contains("Continue that review"), "{body}");
+}
+
+/// A loop that goes on with the folder's last conversation and keeps a log: github.com/UltimatePea/chinese-ocaml,
+/// claude.sh.
+#[test]
+fn a_loop_goes_on_with_the_last_conversation_and_logs_its_events() {
+    let script = Script::new("script-loop", vec![says("Begun."), says("One more."), says("And one more.")]);
+    let played = script.run(
+        r#"
+cotter "Read AGENTS.md and start." -p >first.txt
+for round in 1 2; do
+  echo "round $round" >>claude.log
+  cotter "Read AGENTS.md and start or continue working." -p --verbose --continue --output-format stream-json | tee -a claude.log
+done
+"#,
+        &[],
+    );
+    played.ran.code(0);
+    assert_eq!(played.body(3)["messages"].as_array().unwrap().len(), 5);
+    let log = played.stage.read("claude.log");
+    let events = log.lines().filter(|line| !line.starts_with("round ")).map(event).collect::<Vec<Value>>();
+    let ends: Vec<&str> =
+        events.iter().filter(|it| it["type"] == "result").filter_map(|it| it["result"].as_str()).collect();
+    assert_eq!(ends, ["One more.", "And one more."]);
+    assert_eq!(events[0]["session_id"], events.last().unwrap()["session_id"]);
+}
+
+/// A message as a JSON line: docs.anthropic.com/en/docs/claude-code/sdk.
+#[test]
+fn a_message_is_a_json_line_on_standard_input() {
+    let script = Script::new("script-input", vec![says("It is code.")]);
+    let played = script.run(
+        r#"
+echo '{"type":"user","message":{"role":"user","content":[{"type":"text","text":"Explain this code"}]}}' | cotter -p --output-format=stream-json --input-format=stream-json --verbose
+"#,
+        &[],
+    );
+    played.ran.code(0);
+    assert_eq!(played.prompt(1), "Explain this code");
+    let events: Vec<Value> = played.ran.text().lines().map(event).collect();
+    assert_eq!(events[0]["subtype"], "init");
+    assert_eq!(events.last().unwrap()["result"], "It is code.");
+}
+
 fn event(line: &str) -> Value {
     serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))
 }
