@@ -90,8 +90,9 @@ fn read_into(
         }
         while let Some(event) = decoder.next_event() {
             reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
+            // At each event, however many came at once: how a reply is told is not to depend on the network.
+            grown(reader)?;
         }
-        grown(reader)?;
         if reader.is_over() {
             return answer.finish();
         }
