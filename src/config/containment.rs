@@ -58,7 +58,7 @@ pub fn setup(
     };
     let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
     let setup = Setup {
-        environment: environment::for_tools(environment.0.iter(), &rules),
+        environment: environment::Inherited::new(environment.0.iter(), &rules),
         // A command may go elsewhere, and Landlock opens no folder through a link.
         temp_parent: paths::real(&workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
         workspace,

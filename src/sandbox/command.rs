@@ -40,7 +40,7 @@ pub fn run(setup: &Setup, command: &[OsString]) -> Result<ExitCode, Error> {
         .args(setup.policy.arguments())
         .args(command)
         .env_clear()
-        .envs(setup.environment.iter().map(|(name, value)| (name, value)))
+        .envs(setup.environment.for_tools())
         .spawn()
         .map_err(|error| Error::Internal(format!("cannot start a process for the command: {error}")))?;
     let status = end_of(Pid::from_child(&child));

@@ -4,6 +4,7 @@
 //! Pure: names and values in, names and values out.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 
 use super::policy::Mode;
@@ -26,8 +27,55 @@ pub struct Rules<'a> {
 /// there too if there is none.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The variables for tools.
-pub fn for_tools<'a>(
+/// The environment that cotter was given, of which tools get their part when the first of them starts: a run
+/// that starts none pays nothing for finding out what looks like a credential.
+#[derive(Clone)]
+pub struct Inherited {
+    variables: Vec<(OsString, OsString)>,
+    own_key: Option<String>,
+    mode: Mode,
+    passed: Vec<String>,
+}
+
+impl Inherited {
+    /// These variables, under these rules.
+    pub fn new<'a>(
+        variables: impl Iterator<Item = (&'a OsString, &'a OsString)>,
+        rules: &Rules,
+    ) -> Inherited {
+        Inherited {
+            variables: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            own_key: rules.own_key.map(str::to_owned),
+            mode: rules.mode,
+            passed: rules.passed.to_vec(),
+        }
+    }
+
+    /// The variables for tools.
+    pub fn for_tools(&self) -> Vec<(OsString, OsString)> {
+        for_tools(self.variables.iter().map(|(name, value)| (name, value)), &self.rules())
+    }
+
+    /// One of them.
+    pub fn for_tools_named(&self, wanted: &str) -> Option<OsString> {
+        let variables = self.variables.iter().map(|(name, value)| (name, value));
+        let kept = for_tools(variables.filter(|(name, _)| *name == wanted), &self.rules());
+        kept.into_iter().find(|(name, _)| name == wanted).map(|(_, value)| value)
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules { own_key: self.own_key.as_deref(), mode: self.mode, passed: &self.passed }
+    }
+}
+
+/// No value is shown: some are secret.
+impl fmt::Debug for Inherited {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.variables.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+fn for_tools<'a>(
     variables: impl Iterator<Item = (&'a OsString, &'a OsString)>,
     rules: &Rules,
 ) -> Vec<(OsString, OsString)> {

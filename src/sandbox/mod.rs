@@ -5,7 +5,6 @@
 //! whatever is left: nothing that a tool started outlives cotter. The worker is contained by the kernel, and
 //! what it starts with it; cotter itself never is.
 
-use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -78,8 +77,8 @@ const ORDERLY_END: Duration = Duration::from_secs(10);
 pub struct Setup {
     /// The folder it works in.
     pub workspace: PathBuf,
-    /// Its environment, to which only `TMPDIR` is added.
-    pub environment: Vec<(OsString, OsString)>,
+    /// Where its environment comes from, to which only `TMPDIR` is added.
+    pub environment: environment::Inherited,
     /// The folder in which its private temporary folder is made, such as `/tmp`.
     pub temp_parent: PathBuf,
     /// What it may do.
@@ -209,7 +208,7 @@ impl Running {
             .arg(temp_folder)
             .args(setup.policy.arguments())
             .env_clear()
-            .envs(setup.environment.iter().map(|(name, value)| (name, value)))
+            .envs(setup.environment.for_tools())
             .current_dir(&setup.workspace)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -81,9 +81,7 @@ impl Toolbox {
         rates_url: String,
         permissions: Permissions,
     ) -> Toolbox {
-        let path =
-            setup.environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        let shell = command::shell(path.unwrap_or_default());
+        let shell = command::shell(&setup.environment.for_tools_named("PATH").unwrap_or_default());
         let workspace = Workspace { root: setup.workspace.clone(), private: None, places: Vec::new() };
         Toolbox {
             offered,
@@ -322,8 +320,7 @@ impl Toolbox {
         let answer = asking::ask(client, &self.alarm, call, &input, denial);
         let refused = |why| Denial(why, Ground::Refused);
         let allowed = answer.map_err(refused)?;
-        let home = self.setup.environment.iter().find(|(name, _)| name == "HOME");
-        let home = home.map(|(_, home)| PathBuf::from(home));
+        let home = self.setup.environment.for_tools_named("HOME").map(PathBuf::from);
         let places = Places { workspace: self.workspace.root.clone(), home };
         for update in &allowed.updates {
             let added = self.permissions.add(update, &places);
