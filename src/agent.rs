@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::alarm::Alarm;
 use crate::answer::{self, FinalAnswer};
 use crate::budget::Budget;
-use crate::config::{Config, SkillRules, TextCalls};
+use crate::config::{Config, Instructions, SkillRules, TextCalls};
 use crate::conversation::{Call, Conversation, Message, Part, Parts, texts};
 use crate::error::Error;
 use crate::http::Http;
@@ -75,6 +75,7 @@ pub struct Agent {
     text: String,
     session_id: String,
     session: Option<Session>,
+    instructions: Instructions,
     skills: Skills,
     skill_rules: SkillRules,
     /// Whether the conversation is one within the run's: a skill has it, nobody sees it and no file keeps it.
@@ -130,9 +131,7 @@ impl Agent {
         // Which form it has depends on the model.
         settings.answer =
             config.answer_schema.as_ref().map(|schema| provider::answer_form::form(&settings, schema));
-        if settings.answer.is_some() && settings.native_answer().is_none() && !settings.system.is_empty() {
-            settings.system = format!("{}\n\n{}", settings.system, answer::INSTRUCTION);
-        }
+        settings.system = system_prompt(&config.instructions, &settings);
         let mut headers = provider::headers(&settings);
         // Who names a header of the protocol's own means the value to hold.
         headers.retain(|(name, _)| !config.headers.iter().any(|(asked, _)| asked == name));
@@ -151,7 +150,7 @@ impl Agent {
             output.warn(why);
         }
         if let Some(client) = config.alarm.client() {
-            client.set_model(&settings.model);
+            client.introduce(&settings.model, config.skills.commands());
         }
         let mut agent = Agent {
             first_model: settings.model.clone(),
@@ -177,6 +176,7 @@ impl Agent {
             text: String::new(),
             session_id,
             session,
+            instructions: config.instructions,
             skills: config.skills,
             skill_rules: config.skill_rules,
             is_apart: false,
@@ -385,6 +385,16 @@ impl Agent {
             }
         }
         Ok(())
+    }
+}
+
+/// The system prompt. Where the answer is to be given by a tool it says so, since the built-in one has it given as
+/// text.
+fn system_prompt(instructions: &Instructions, settings: &Settings) -> String {
+    let text = instructions.text();
+    match settings.answer.is_some() && settings.native_answer().is_none() && !text.is_empty() {
+        true => format!("{text}\n\n{}", answer::INSTRUCTION),
+        false => text,
     }
 }
 

@@ -86,6 +86,8 @@ pub enum TextCalls {
 pub struct Config {
     /// What all requests have in common. The model is empty if the server is to be asked.
     pub settings: Settings,
+    /// What the system prompt is made of.
+    pub instructions: Instructions,
     /// The models that are asked when the first stays overloaded, in order.
     pub fallback_models: Vec<String>,
     /// The base URL as given.
@@ -154,7 +156,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let workspace = workspace()?;
     // What can be wrong with the command line itself is said before a key is asked for.
     let context = context(args, environment, &workspace);
-    let system = system_prompt(args, &context)?;
+    let instructions = instructions(args, &context)?;
     let answer_schema = args.json_schema.as_deref().map(answer::schema).transpose()?;
     let permissions = permissions(args, environment, &workspace)?;
     let mut skills = skills(args, environment, &workspace, &permissions);
@@ -173,7 +175,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         api: endpoint.api,
         host: Host::of(&host_name),
         model: model(args, environment, &endpoint, recorded.as_ref())?,
-        system,
+        system: instructions.text(),
         tools,
         max_output_tokens: args.max_output_tokens,
         temperature: args.temperature,
@@ -205,6 +207,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let (setup, containment_lines) = setup(args, environment, own_key)?;
     let key_source = key_source(args, &endpoint);
     Ok(Config {
+        instructions,
         fallback_models: fallback_models(args, environment, &settings)?,
         settings,
         base_url: endpoint.base_url,
@@ -330,8 +333,26 @@ pub fn configuration_folder(environment: &Environment) -> Option<PathBuf> {
     Some(environment.absolute("XDG_CONFIG_HOME").or_else(usual)?.join("cotter"))
 }
 
-/// The system prompt: the built-in or custom one, the context files, and last what was typed for this run.
-fn system_prompt(args: &Args, context: &Context) -> Result<String, Error> {
+/// What the system prompt is made of.
+#[derive(Debug, Clone)]
+pub struct Instructions {
+    /// The built-in or custom prompt.
+    pub base: String,
+    /// What context files say.
+    context: String,
+    /// What was typed for this run.
+    pub added: String,
+}
+
+impl Instructions {
+    /// The system prompt; empty for none.
+    pub fn text(&self) -> String {
+        let parts = [&self.base, &self.context, &self.added].map(String::as_str);
+        parts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
+    }
+}
+
+fn instructions(args: &Args, context: &Context) -> Result<Instructions, Error> {
     let base = match (&args.system_prompt, &args.system_prompt_file) {
         (Some(_), Some(_)) => return Err(twice("system-prompt")),
         (Some(text), None) => text.clone(),
@@ -344,11 +365,7 @@ fn system_prompt(args: &Args, context: &Context) -> Result<String, Error> {
         (None, Some(path)) => prompt_text(path)?,
         (None, None) => String::new(),
     };
-    Ok([base, context.text.clone(), added]
-        .into_iter()
-        .filter(|text| !text.is_empty())
-        .collect::<Vec<_>>()
-        .join("\n\n"))
+    Ok(Instructions { base, context: context.text.clone(), added })
 }
 
 fn twice(flag: &str) -> Error {

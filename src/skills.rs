@@ -10,6 +10,8 @@ pub mod opening;
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use crate::checkout;
 use arguments::Given;
 use front_matter::{Keys, Value};
@@ -102,6 +104,17 @@ impl Skills {
     /// The names that the user may type after a slash, in order.
     pub fn slash_commands(&self) -> Vec<&str> {
         self.skills.iter().filter(|skill| skill.is_for_user).map(|skill| skill.name.as_str()).collect()
+    }
+
+    /// What a client is told of what the user may type after a slash.
+    pub fn commands(&self) -> Vec<serde_json::Value> {
+        let usable = self.skills.iter().filter(|skill| skill.is_for_user);
+        let command = |skill: &Skill| {
+            let hint =
+                skill.argument_names.iter().map(|name| format!("[{name}]")).collect::<Vec<_>>().join(" ");
+            json!({"name": skill.name, "description": skill.description, "argumentHint": hint})
+        };
+        usable.map(command).collect()
     }
 
     /// The names of the skills that the model may use, in order.

@@ -1,11 +1,12 @@
 //! What a client changes in a run that goes on: the model, the mode, the system prompt; and the end of a turn that
 //! it interrupts. The agent looks here before each request and each call.
 
-use super::Agent;
+use super::{Agent, system_prompt};
 use crate::alarm::{Alarm, Ring};
 use crate::error::Error;
 use crate::mailbox::Change;
 use crate::provider::{Learnt, Wire, aliases, answer_form};
+use crate::tools::skill;
 
 impl Agent {
     /// What ends the run's waiting.
@@ -62,15 +63,25 @@ impl Agent {
                     self.settings.answer = Some(answer_form::form(&self.settings, answer.schema()));
                 }
             }
-            Change::SystemPrompt(text) => self.settings.system = text,
+            // Context files stay, as where a prompt is typed.
+            Change::SystemPrompt(text) => self.instructions.base = text,
             Change::AppendSystemPrompt(text) => {
-                let system = &mut self.settings.system;
-                if !system.is_empty() {
-                    system.push_str("\n\n");
+                let added = &mut self.instructions.added;
+                if !added.is_empty() {
+                    added.push_str("\n\n");
                 }
-                system.push_str(&text);
+                added.push_str(&text);
+            }
+            Change::Skills(names) => {
+                self.skills.hide_from_model(|name| !names.iter().any(|wanted| wanted == name));
+                let list = self.skills.list();
+                self.settings.tools.retain(|spec| spec.name != skill::NAME || !list.is_empty());
+                for spec in self.settings.tools.iter_mut().filter(|spec| spec.name == skill::NAME) {
+                    *spec = skill::spec(&list);
+                }
             }
         }
+        self.settings.system = system_prompt(&self.instructions, &self.settings);
         self.wire = Wire::new(&self.settings);
     }
 }

@@ -141,9 +141,9 @@ impl Mailbox {
         self.state().is_interrupted = true;
     }
 
-    /// Names the model of the start, where that was found out later.
-    pub fn set_model(&self, name: &str) {
-        self.state().desk.set_model(name);
+    /// Tells what the client is told at the start: the model, and the commands that it may send.
+    pub fn introduce(&self, model: &str, commands: Vec<Value>) {
+        self.state().desk.introduce(model, commands);
     }
 
     /// Whether the turn in progress is to end. That it was asked for holds until the turn is over.

@@ -19,6 +19,8 @@ pub enum Change {
     SystemPrompt(String),
     /// What is added to the system prompt.
     AppendSystemPrompt(String),
+    /// The only skills that the model is told of.
+    Skills(Vec<String>),
 }
 
 /// What a request asks for, and its answer.
@@ -43,6 +45,7 @@ pub enum Effect {
 #[derive(Debug, Default)]
 pub struct Desk {
     model: String,
+    commands: Vec<Value>,
     may_bypass: bool,
     is_initialized: bool,
 }
@@ -63,9 +66,10 @@ impl Desk {
         Desk { may_bypass, ..Desk::default() }
     }
 
-    /// Names the model of the start.
-    pub fn set_model(&mut self, name: &str) {
-        name.clone_into(&mut self.model);
+    /// Names the model of the start, and the commands that a message may begin with.
+    pub fn introduce(&mut self, model: &str, commands: Vec<Value>) {
+        model.clone_into(&mut self.model);
+        self.commands = commands;
     }
 
     /// Grants a request.
@@ -126,6 +130,7 @@ impl Desk {
                 "subtype" => {}
                 "systemPrompt" => changes.extend(text(name, value)?.map(Change::SystemPrompt)),
                 "appendSystemPrompt" => changes.extend(text(name, value)?.map(Change::AppendSystemPrompt)),
+                "skills" if !value.is_null() => changes.push(Change::Skills(names(name, value)?)),
                 known if WITHOUT_EFFECT.contains(&known) => {}
                 _ if is_empty(value) => {}
                 "hooks" => return Err("there are no hooks here: leave \"hooks\" out".to_owned()),
@@ -152,7 +157,7 @@ impl Desk {
         self.is_initialized = true;
         let model = json!({"value": self.model, "displayName": self.model, "description": ""});
         let answer = json!({
-            "commands": [],
+            "commands": self.commands,
             "agents": [],
             "output_style": "default",
             "available_output_styles": ["default"],
@@ -174,6 +179,13 @@ fn text(name: &str, value: &Value) -> Result<Option<String>, String> {
     };
     let pieces = pieces.ok_or_else(|| format!("\"{name}\" is a text"))?;
     Ok(Some(pieces.join("\n\n")))
+}
+
+/// A list of names, which may be empty.
+fn names(name: &str, value: &Value) -> Result<Vec<String>, String> {
+    let names =
+        value.as_array().and_then(|list| list.iter().map(|name| Some(name.as_str()?.to_owned())).collect());
+    names.ok_or_else(|| format!("\"{name}\" is a list of names"))
 }
 
 /// Whether a member asks for nothing.

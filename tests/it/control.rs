@@ -380,3 +380,38 @@ fn a_client_that_reads_no_more_is_a_quiet_end() {
     gate.open();
     running.finish().code(0).stderr("");
 }
+
+/// A client that sets the prompt at the start means the one it types, not what the checkout says.
+#[test]
+fn a_clients_system_prompt_leaves_context_files_and_its_skills_are_the_only_ones() {
+    let api = Api::Anthropic;
+    let skill = |what: &str| format!("---\ndescription: {what}\narguments: [file]\n---\nDo it.\n");
+    let story = story("initialize", api).file("AGENTS.md", "Use tabs.\n").reply(answer(api, "Yes."));
+    let story = story
+        .file(".claude/skills/a/SKILL.md", skill("cuts"))
+        .file(".claude/skills/b/SKILL.md", skill("glues"));
+    let mut running = story.start();
+    let mut client = running.client();
+    client.send(request(
+        "1",
+        &json!({"subtype": "initialize", "systemPrompt": "Be a cat.", "appendSystemPrompt": "Purr.", "skills": ["b"]}),
+    ));
+    let told = granted(&client, "1");
+    assert_eq!(
+        told["commands"],
+        json!([
+            {"name": "a", "description": "cuts", "argumentHint": "[file]"},
+            {"name": "b", "description": "glues", "argumentHint": "[file]"},
+        ])
+    );
+    client.send(message("Well?"));
+    client.next_of("result");
+    let outcome = finish(client, running);
+    let body = outcome.code(0).body(1);
+    let system = body["system"][0]["text"].as_str().unwrap();
+    assert!(system.starts_with("Be a cat.\n\n") && system.ends_with("\n\nPurr."), "{system}");
+    assert!(system.contains("Use tabs."), "{system}");
+    let tools = body["tools"].as_array().unwrap();
+    let skills = tools.iter().find(|tool| tool["name"] == "Skill").unwrap()["description"].as_str().unwrap();
+    assert!(skills.ends_with(":\n- b: glues"), "{skills}");
+}
