@@ -79,6 +79,11 @@ impl Checkout {
         &self.folders[0]
     }
 
+    /// Whether a real path lies in it. A run in `/`, as of a container, stands in none that came from elsewhere.
+    pub fn holds(&self, real: &Path) -> bool {
+        self.root().parent().is_some() && real.starts_with(self.root())
+    }
+
     /// The folders from where it begins down to the current one, at least one.
     pub fn folders(&self) -> &[PathBuf] {
         &self.folders

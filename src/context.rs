@@ -133,8 +133,7 @@ impl Reader<'_> {
         }
         let is_own = *owner == Owner::User && depth == 1;
         let folders: Vec<&Path> = match owner {
-            // Where the user's own file is kept is the user's business: many link it from elsewhere.
-            Owner::User if is_own => vec![Path::new("/")],
+            Owner::User if is_own => vec![self.root_of_own(path)],
             Owner::User => [&self.own, &self.home].into_iter().flatten().map(PathBuf::as_path).collect(),
             Owner::Guest(folder) => vec![folder],
             Owner::Checkout => vec![self.places.checkout.root()],
@@ -163,6 +162,16 @@ impl Reader<'_> {
             self.import(owner, folder, &import, &name, depth + 1);
         }
         Ok(())
+    }
+
+    /// Where the user's own file has to lie. That is the user's business, as many link it from elsewhere, unless a
+    /// checkout has put it there, as where a container's home lies in one.
+    fn root_of_own(&self, path: &Path) -> &Path {
+        let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+        match folder.is_some_and(|folder| self.places.checkout.holds(&folder)) {
+            true => self.places.checkout.root(),
+            false => Path::new("/"),
+        }
     }
 
     /// Adds the file that another imports, or says why not.
@@ -253,6 +262,7 @@ impl Reader<'_> {
             ));
         }
         if !text.is_empty() {
+            let (name, text) = (name.replace('"', "'"), without_ends(&text));
             self.context.text.push_str(&format!("\n\n<file name=\"{name}\">\n{text}\n</file>"));
         }
     }
@@ -276,6 +286,18 @@ impl Reader<'_> {
         }
         self.context
     }
+}
+
+/// A file's text that cannot end the block that it stands in: what follows would pass for another's.
+fn without_ends(text: &str) -> String {
+    let is_end = |piece: &str| piece.get(..4).is_some_and(|name| name.eq_ignore_ascii_case("file"));
+    let mut pieces = text.split("</");
+    let mut kept = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        kept.push_str(if is_end(piece) { "<\\/" } else { "</" });
+        kept.push_str(piece);
+    }
+    kept
 }
 
 fn is_inside(path: &Path, folder: Option<&Path>) -> bool {

@@ -5,6 +5,7 @@
 //! which files are sent. Other files are not read: the model has tools for that.
 
 use crate::conversation::{Part, Parts};
+use crate::image_limits::Held;
 use crate::input::Prompt;
 use crate::output::Output;
 use crate::tools::{Workspace, read};
@@ -18,12 +19,18 @@ pub fn parts(prompt: Prompt, workspace: &Workspace, output: &mut Output) -> Part
     let Prompt { text: prompt, typed_bytes } = prompt;
     let mut parts = Vec::new();
     let mut said = 0;
+    let mut held = Held::default();
     for mention in mentions(&prompt[..typed_bytes]) {
         match read::image(mention.path, workspace) {
             Ok(image) => {
+                let is_too_much = held.add(std::slice::from_ref(&image)).is_err();
                 parts.push(Part::Text(prompt[said..mention.end].to_owned()));
                 parts.push(Part::Image(image));
                 said = mention.end;
+                // The prompt will be refused for this one: no more of them have to be read.
+                if is_too_much {
+                    break;
+                }
             }
             Err(why) => output.warn(&format!("\"@{}\" is left as text: {why}", mention.path)),
         }

@@ -172,8 +172,7 @@ impl Skills {
         if file.is_cut {
             return Err(format!("its file is longer than {} KiB", MOST_BYTES >> 10));
         }
-        let (_, body) = front_matter::read(&file.text)
-            .map_err(|why| format!("its front matter cannot be read: {why}"))?;
+        let (_, body) = front_matter::read(&file.text).map_err(|why| unreadable(&why))?;
         let given = Given {
             arguments,
             names: &skill.argument_names,
@@ -220,9 +219,12 @@ impl Skill {
     ///
     /// Errors: what in it cannot be used.
     fn new(source: Source, keys: &Keys, body: &str) -> Result<Skill, String> {
-        let value =
-            |key: &str| keys.iter().find(|(name, _)| name == key).map_or(&Value::Nothing, |(_, it)| it);
-        let text = |key: &str| match value(key) {
+        let value = |key: &str| match keys.iter().find(|(name, _)| name == key) {
+            None => Ok(&Value::Nothing),
+            Some((_, Ok(value))) => Ok(value),
+            Some((_, Err(why))) => Err(unreadable(why)),
+        };
+        let text = |key: &str| match value(key)? {
             Value::Nothing => Ok(None),
             Value::Text(text) => Ok(Some(text.as_str())),
             Value::List(_) => Err(format!("\"{key}\" is a list and not a text")),
@@ -233,13 +235,15 @@ impl Skill {
             Some("false" | "no" | "off" | "0") => Ok(false),
             Some(other) => Err(format!("\"{key}\" is true or false, not \"{}\"", one_line(other, 40))),
         };
-        let rules = |key: &str| match value(key) {
-            Value::Nothing => None,
-            Value::Text(text) => Some(text.clone()),
-            // A rule may hold a comma, which divides a list in brackets.
-            Value::List(rules) => Some(rules.join(",")),
+        let rules = |key: &str| {
+            Ok::<_, String>(match value(key)? {
+                Value::Nothing => None,
+                Value::Text(text) => Some(text.clone()),
+                // A rule may hold a comma, which divides a list in brackets.
+                Value::List(rules) => Some(rules.join(",")),
+            })
         };
-        let argument_names = match value("arguments") {
+        let argument_names = match value("arguments")? {
             Value::Nothing => Vec::new(),
             Value::Text(text) => {
                 text.split([' ', ',']).filter(|name| !name.is_empty()).map(str::to_owned).collect()
@@ -249,7 +253,7 @@ impl Skill {
         if argument_names.len() > MOST_ARGUMENTS {
             return Err(format!("it names more than {MOST_ARGUMENTS} arguments"));
         }
-        if *value("hooks") != Value::Nothing {
+        if !matches!(value("hooks"), Ok(Value::Nothing)) {
             return Err("it has hooks, and none are run here".to_owned());
         }
         let is_fork = match text("context")? {
@@ -267,8 +271,8 @@ impl Skill {
         let when = text("when_to_use")?.unwrap_or_default();
         Ok(Skill {
             description: one_line(&format!("{description} {when}"), MOST_DESCRIPTION),
-            allowed_tools: rules("allowed-tools"),
-            disallowed_tools: rules("disallowed-tools"),
+            allowed_tools: rules("allowed-tools")?,
+            disallowed_tools: rules("disallowed-tools")?,
             is_fork,
             is_for_model: !flag("disable-model-invocation", false)?,
             is_for_user: flag("user-invocable", true)?,
@@ -280,6 +284,10 @@ impl Skill {
             within: source.within,
         })
     }
+}
+
+fn unreadable(why: &str) -> String {
+    format!("its front matter cannot be read: {why}")
 }
 
 /// Whether a skill can be called so.

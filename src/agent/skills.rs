@@ -14,6 +14,9 @@ use crate::skills::Skills;
 use crate::skills::opening::Opening;
 use crate::tools::{Outcome, skill};
 
+/// The most skills that a result names where none was meant.
+const MOST_NAMED: usize = 50;
+
 impl Agent {
     /// The skills that may be used.
     pub fn skills(&self) -> &Skills {
@@ -75,6 +78,10 @@ impl Agent {
             Err(why) => return Ok(Outcome::error(format!("the skill \"{name}\" cannot be used: {why}"))),
         };
         let is_fork = skill.is_fork;
+        // What its rules say holds already.
+        if !is_fork && self.toolbox.uses_skill(name) {
+            return Ok(Outcome::ok(told));
+        }
         let in_use = self.in_use(&[name.to_owned()], output);
         if !is_fork {
             self.toolbox.use_more_skills(in_use);
@@ -98,13 +105,19 @@ impl Agent {
                  a prompt with /{name}"
             );
         }
-        format!("there is no skill \"{name}\": the skills are {}", self.skills.for_model().join(", "))
+        let names = self.skills.for_model();
+        let (some, rest) = names.split_at(names.len().min(MOST_NAMED));
+        let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        format!("there is no skill \"{name}\": the skills are {}{more}", some.join(", "))
     }
 
     /// What these skills say of calls.
     fn in_use(&self, names: &[String], output: &mut Output) -> InUse {
         let mut in_use = InUse::default();
         for skill in names.iter().filter_map(|name| self.skills.named(name)) {
+            if in_use.skills.contains(&skill.name) {
+                continue;
+            }
             for unusable in self.skill_rules.add(skill, &mut in_use) {
                 output.warn(&format!(
                     "the skill \"{}\" has a rule that cannot be used, {unusable}",

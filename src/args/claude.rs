@@ -82,7 +82,10 @@ const ROWS: &[Row] = &[
     listed(&["no-session-persistence"], ""),
     listed(&["bare", "safe-mode"], ""),
     listed(&["disable-slash-commands"], ""),
-    listed(&["setting-sources"], "it says whose context files are read, since there are no settings"),
+    listed(
+        &["setting-sources"],
+        "it says whose context files and skills are read, since there are no settings",
+    ),
     listed(&["settings"], ""),
     listed(&["mcp-config"], ""),
     listed(&["strict-mcp-config"], ""),

@@ -239,8 +239,14 @@ pub fn model(
 ///
 /// `Usage` if the variable that names another model is no text.
 pub fn full_id(name: &str, environment: &Environment, api: Api, host: Host) -> Result<String, Error> {
-    let Some((id, variable)) = aliases::id_of(name, api, host) else { return Ok(name.to_owned()) };
-    Ok(environment.text(variable)?.unwrap_or_else(|| id.to_owned()))
+    let id = match aliases::id_of(name, api, host) {
+        Some((id, variable)) => environment.text(variable)?.unwrap_or_else(|| id.to_owned()),
+        None => name.to_owned(),
+    };
+    Ok(match api {
+        Api::Anthropic => aliases::without_window(&id).to_owned(),
+        Api::OpenAi => id,
+    })
 }
 
 /// The key's header, then those asked for, which may not repeat what the protocol sets.

@@ -27,11 +27,8 @@ pub fn skills(args: &Args, environment: &Environment, workspace: &Path, permissi
             None => "$HOME/.config/cotter/skills".to_owned(),
         },
     });
-    let mut skills = folders::find(&folders::Places {
-        home: home.as_deref().filter(|_| sources.user),
-        own: own.filter(|_| sources.user),
-        checkout: Some(&checkout).filter(|_| sources.project),
-    });
+    let places = folders::Places { home: home.as_deref(), own, checkout: &checkout };
+    let mut skills = folders::find(&places, sources);
     skills.hide_from_model(|name| permissions.removes_skill(name));
     skills
 }
@@ -66,6 +63,7 @@ impl SkillRules {
     /// what is wrong with it: they allow nothing.
     pub fn add(&self, skill: &Skill, in_use: &mut InUse) -> Vec<String> {
         let mut unusable = Vec::new();
+        in_use.skills.push(skill.name.clone());
         let folder = skill.folder.as_deref().unwrap_or(".");
         let mut read = |list: &str| {
             let list = list.replace("${CLAUDE_SKILL_DIR}", folder);

@@ -44,8 +44,7 @@ const ALIASES: &[Alias] = &[
 /// The id that a short name stands for at this server, and the variable that may name another; absent for a
 /// name that is none, and at servers that may have models of that name themselves.
 pub fn id_of(name: &str, api: Api, host: Host) -> Option<(&'static str, &'static str)> {
-    // The window that the suffix asks for is what these models have.
-    let name = match name.strip_suffix("[1m]").unwrap_or(name) {
+    let name = match without_window(name) {
         "best" => "opus",
         name => name,
     };
@@ -57,15 +56,33 @@ pub fn id_of(name: &str, api: Api, host: Host) -> Option<(&'static str, &'static
     }
 }
 
+/// A name without the suffix by which `claude` asks for a long window: no API knows it, and newer models have one.
+pub fn without_window(name: &str) -> &str {
+    let end = name.len().saturating_sub("[1m]".len());
+    match name.get(end..) {
+        Some(suffix) if suffix.eq_ignore_ascii_case("[1m]") => &name[..end],
+        _ => name,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_suffix_of_a_window_is_no_part_of_an_id() {
+        assert_eq!(without_window("claude-opus-4-6[1m]"), "claude-opus-4-6");
+        assert_eq!(without_window("a[1M]"), "a");
+        assert_eq!(without_window("[1m"), "[1m");
+        assert_eq!(without_window("é1m]"), "é1m]");
+    }
 
     #[test]
     fn a_short_name_is_an_id_where_the_family_is_served() {
         let id = |name: &str, api, host| id_of(name, api, host).map(|(id, _)| id);
         assert_eq!(id("sonnet", Api::Anthropic, Host::Other), Some("claude-sonnet-5-5"));
         assert_eq!(id("Opus[1m]", Api::Anthropic, Host::Other), Some("claude-opus-5-5"));
+        assert_eq!(id("SONNET[1M]", Api::Anthropic, Host::Other), Some("claude-sonnet-5-5"));
         assert_eq!(id("best", Api::Anthropic, Host::Other), Some("claude-opus-5-5"));
         assert_eq!(id("haiku", Api::OpenAi, Host::OpenRouter), Some("anthropic/claude-haiku-5.5"));
         assert_eq!(id("haiku", Api::OpenAi, Host::Other), None);

@@ -123,14 +123,16 @@ impl Resolved {
 
 /// Where a pattern begins, and what of it is said from there on.
 fn beginning(text: &str, places: &Places) -> Result<(PathBuf, String), String> {
-    let below = |text: &str| format!("/{}", text[1..].trim_start_matches('/'));
+    let below = |rest: &str| format!("/{}", rest.trim_start_matches('/'));
+    let is_whole = |rest: &&str| rest.is_empty() || rest.starts_with('/');
+    let in_home = ["~", "$HOME", "${HOME}"].iter().find_map(|home| text.strip_prefix(home).filter(is_whole));
+    if let Some(rest) = in_home {
+        let home = places.home.clone().ok_or("it begins at home, and HOME is not set")?;
+        return Ok((home, below(rest)));
+    }
     Ok(match text {
         _ if text.starts_with("//") => (PathBuf::from("/"), text[1..].to_owned()),
-        _ if text == "~" || text.starts_with("~/") => {
-            let home = places.home.clone().ok_or("it begins at home, and HOME is not set")?;
-            (home, below(text))
-        }
-        _ if text == "." || text.starts_with("./") => (places.workspace.clone(), below(text)),
+        _ if text == "." || text.starts_with("./") => (places.workspace.clone(), below(&text[1..])),
         _ => (places.workspace.clone(), text.to_owned()),
     })
 }
@@ -237,6 +239,10 @@ mod tests {
             ("//etc/passwd", &["/etc/passwd"], &["/etc/passwd2"]),
             ("~/.ssh/**", &["/home/me/.ssh/id"], &["/home/me/ssh", "/w/here/.ssh/id"]),
             ("~", &["/home/me/a", "/home/me"], &["/home/you"]),
+            // So the user's own skills are written where the model is told of them.
+            ("$HOME/.ssh/**", &["/home/me/.ssh/id"], &["/home/me/ssh", "/w/here/$HOME/.ssh/id"]),
+            ("${HOME}/a", &["/home/me/a"], &["/home/me/b"]),
+            ("$HOMES/a", &["/w/here/$HOMES/a"], &["/home/me/a"]),
             (".", &["/w/here/a", "/w/here"], &["/w/there"]),
             ("**", &["/w/here/a", "/w/here/b/c"], &["/w/there"]),
             ("//", &["/anything"], &[]),

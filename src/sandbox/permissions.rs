@@ -73,6 +73,8 @@ pub struct Permissions {
 /// What skills say of calls while they are in use.
 #[derive(Debug, Clone, Default)]
 pub struct InUse {
+    /// The names of the skills.
+    pub skills: Vec<String>,
     /// What the user's own skills allow beyond all rules that allow.
     pub granted: Vec<Rule>,
     /// All that other skills leave of what is allowed; absent if none has anything to say of it.
@@ -86,6 +88,7 @@ pub struct InUse {
 impl InUse {
     /// What more skills say besides.
     pub fn add(&mut self, more: InUse) {
+        self.skills.extend(more.skills);
         self.granted.extend(more.granted);
         self.denied.extend(more.denied);
         self.narrowing.extend(more.narrowing);

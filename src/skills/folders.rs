@@ -1,7 +1,8 @@
 //! Where skills are found: the user's own folders, then the checkout's from the current folder up.
 //!
 //! The first of a name holds, and the user's own come first, so that no checkout can put something else in the
-//! place of what the user calls by name. Nothing is read here but the heads of files.
+//! place of what the user calls by name. What really lies in the checkout is never the user's own, though the home
+//! may lie there too. Nothing is read here but the heads of files.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -9,8 +10,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::{Owner, Place, Skill, Skills, Source, front_matter, is_name};
-use crate::checkout::{self, Checkout, Skip, printable};
+use super::{Owner, Place, Skill, Skills, Source, front_matter, is_name, unreadable};
+use crate::checkout::{self, Checkout, Skip, Sources, printable};
 
 /// Where a folder's skills are, the first of a name first.
 const SKILLS: [&str; 2] = [".claude/skills", ".agents/skills"];
@@ -20,8 +21,8 @@ const COMMANDS: &str = ".claude/commands";
 const MOST_HEAD_BYTES: usize = 64 * 1024;
 /// The most entries of a folder that are looked at: a larger one is no folder of skills.
 const MOST_ENTRIES: usize = 2000;
-/// The most files of skills that a run looks at, and the most folders of commands in others.
-const MOST_SKILLS: usize = 500;
+/// The most files that a run looks at, whatever comes of them, and the most folders of commands in others.
+const MOST_FILES: usize = 1000;
 const MOST_FOLDERS: usize = 100;
 /// How deep commands may lie.
 const MOST_DEPTH: usize = 4;
@@ -34,23 +35,36 @@ pub struct Places<'a> {
     pub home: Option<&'a Path>,
     /// The folder of the user's own for cotter, and how it is written.
     pub own: Option<Place>,
-    /// The checkout that the run stands in, if its skills are wanted.
-    pub checkout: Option<&'a Checkout>,
+    /// The checkout that the run stands in.
+    pub checkout: &'a Checkout,
 }
 
-/// Finds the skills of a run.
-pub fn find(places: &Places) -> Skills {
-    let mut finder = Finder::default();
-    let own: Vec<Place> =
-        places.own.iter().cloned().chain(places.home.into_iter().flat_map(in_home)).collect();
-    for place in &own {
-        finder.add_folder(place, Owner::User, Path::new("/"));
+/// Finds the skills of a run, those of these sources.
+pub fn find(places: &Places, sources: Sources) -> Skills {
+    let checkout = places.checkout;
+    let mut finder = Finder {
+        checkout,
+        skills: Skills::default(),
+        seen: HashSet::new(),
+        files: 0,
+        shadowed: Vec::new(),
+        folders: 0,
+        stopped: None,
+    };
+    let mut own = Vec::new();
+    if sources.user {
+        own.extend(places.own.iter().cloned().chain(places.home.into_iter().flat_map(in_home)));
+        for place in &own {
+            let (owner, within) = finder.owner(place);
+            finder.add_folder(place, owner, within);
+        }
+        if let Some(home) = places.home {
+            let commands = Place { shown: format!("$HOME/{COMMANDS}"), path: home.join(COMMANDS) };
+            let (owner, within) = finder.owner(&commands);
+            finder.add_commands(&commands, owner, within, "", 0);
+        }
     }
-    if let Some(home) = places.home {
-        let commands = Place { shown: format!("$HOME/{COMMANDS}"), path: home.join(COMMANDS) };
-        finder.add_commands(&commands, Owner::User, Path::new("/"), "", 0);
-    }
-    if let Some(checkout) = places.checkout {
+    if sources.project {
         let folders = || checkout.folders().iter().rev();
         let place = |folder: &Path, name: &str| {
             let path = folder.join(name);
@@ -62,11 +76,11 @@ pub fn find(places: &Places) -> Skills {
         for folder in folders() {
             finder.add_commands(&place(folder, COMMANDS), Owner::Checkout, checkout.root(), "", 0);
         }
-        finder.skills.project = match checkout.name(checkout.root()) {
-            here if here.is_empty() => ".".to_owned(),
-            up => up.trim_end_matches('/').to_owned(),
-        };
     }
+    finder.skills.project = match checkout.name(checkout.root()) {
+        here if here.is_empty() => ".".to_owned(),
+        up => up.trim_end_matches('/').to_owned(),
+    };
     finder.finish(own)
 }
 
@@ -75,11 +89,13 @@ fn in_home(home: &Path) -> Vec<Place> {
     SKILLS.map(|name| Place { shown: format!("$HOME/{name}"), path: home.join(name) }).to_vec()
 }
 
-#[derive(Default)]
-struct Finder {
+struct Finder<'a> {
+    checkout: &'a Checkout,
     skills: Skills,
     /// The files that were read, by their real paths: what can be reached in two ways is one skill.
     seen: HashSet<PathBuf>,
+    /// How many files were looked at.
+    files: usize,
     /// Those left out for their names.
     shadowed: Vec<String>,
     /// How many folders of commands lay in others.
@@ -88,7 +104,15 @@ struct Finder {
     stopped: Option<String>,
 }
 
-impl Finder {
+impl<'a> Finder<'a> {
+    /// Whose a folder among the user's own is, and where its files have to lie.
+    fn owner(&self, place: &Place) -> (Owner, &'a Path) {
+        match fs::canonicalize(&place.path).is_ok_and(|real| self.checkout.holds(&real)) {
+            true => (Owner::Checkout, self.checkout.root()),
+            false => (Owner::User, Path::new("/")),
+        }
+    }
+
     /// Adds the skills in the folders of a folder.
     fn add_folder(&mut self, place: &Place, owner: Owner, within: &Path) {
         for name in self.entries(place, owner, within) {
@@ -173,25 +197,34 @@ impl Finder {
     }
 
     /// Adds a skill, if its file is there and can be used.
-    fn add(&mut self, source: Source, shown: &str) {
+    fn add(&mut self, mut source: Source, shown: &str) {
         if self.stopped.is_some() {
             return;
         }
-        let text = match checkout::read_text(&source.file, &[&source.within], MOST_HEAD_BYTES) {
-            Ok(file) if !self.seen.insert(file.real.clone()) => return,
-            Ok(file) => file.text,
-            Err(Skip::Missing) => return,
-            Err(skip) => return self.leave_out(shown, &skip.to_string()),
-        };
-        if self.seen.len() > MOST_SKILLS {
-            self.stopped = Some(format!("{MOST_SKILLS} skills"));
+        let read = checkout::read_text(&source.file, &[&source.within], MOST_HEAD_BYTES);
+        if matches!(read, Err(Skip::Missing)) {
             return;
         }
+        self.files += 1;
+        if self.files > MOST_FILES {
+            self.stopped = Some(format!("{MOST_FILES} files of skills"));
+            return;
+        }
+        let text = match read {
+            Ok(file) if !self.seen.insert(file.real.clone()) => return,
+            Ok(file) => {
+                if self.checkout.holds(&file.real) {
+                    (source.owner, source.within) = (Owner::Checkout, self.checkout.root().to_owned());
+                }
+                file.text
+            }
+            Err(skip) => return self.leave_out(shown, &skip.to_string()),
+        };
         if !is_name(&source.name) {
             return self
                 .leave_out(shown, "a skill is called by a word of at most 64 letters, digits, - and _");
         }
-        let read = front_matter::read(&text).map_err(|why| format!("its front matter cannot be read: {why}"));
+        let read = front_matter::read(&text).map_err(|why| unreadable(&why));
         let is_command = source.folder.is_none();
         match read.and_then(|(keys, body)| Ok((Skill::new(source, &keys, body)?, keys))) {
             Err(why) => self.leave_out(shown, &why),
@@ -211,15 +244,11 @@ impl Finder {
         const IGNORED: [&str; 5] = ["agent", "effort", "model", "paths", "shell"];
         let mut details = Vec::new();
         for (key, value) in keys {
-            match value {
-                front_matter::Value::Text(name) if key == "name" && *name != skill.name => {
-                    details.push(format!("the skill {shown} is called by its folder's name"));
-                }
-                front_matter::Value::Nothing => {}
-                _ if IGNORED.contains(&key.as_str()) => {
-                    details.push(format!("the skill {shown}: its \"{key}\" changes nothing here"));
-                }
-                _ => {}
+            if IGNORED.contains(&key.as_str()) {
+                details.push(format!("the skill {shown}: its \"{key}\" changes nothing here"));
+            }
+            if key == "name" && *value != Ok(front_matter::Value::Text(skill.name.clone())) {
+                details.push(format!("the skill {shown} is called by its folder's name"));
             }
         }
         self.skills.details.extend(details);
@@ -251,10 +280,7 @@ impl Finder {
             ));
         }
         let skills = &self.skills.skills;
-        let holds_any = |place: &Place| {
-            let is_in = |skill: &Skill| skill.owner == Owner::User && skill.file.starts_with(&place.path);
-            skills.iter().any(is_in)
-        };
+        let holds_any = |place: &Place| skills.iter().any(|skill| skill.file.starts_with(&place.path));
         self.skills.places = own.into_iter().filter(holds_any).collect();
         self.skills
     }

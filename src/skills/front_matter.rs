@@ -1,7 +1,7 @@
 //! The head of a skill's file: `key: value`, quoted strings, block text and lists of texts.
 //!
 //! That is the part of YAML that skills are written in. Anything else is an error that names the line, and no
-//! value is ever guessed. Pure; no bytes make it panic.
+//! value is ever guessed; what a key says that nobody asks for may have any form. Pure; no bytes make it panic.
 
 /// What a key says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,15 +14,11 @@ pub enum Value {
     List(Vec<String>),
 }
 
-/// The keys of a front matter with what they say, in order.
-pub type Keys = Vec<(String, Value)>;
+/// The keys of a front matter with what they say, or why that cannot be read, in order.
+pub type Keys = Vec<(String, Result<Value, String>)>;
 
 /// The most keys: nobody writes more, and each is compared with all.
 const MOST_KEYS: usize = 100;
-/// A key whose value is free in form: it is the author's own, and read by nobody here.
-const FREE: &str = "metadata";
-/// A key whose value is shown as it stands: `[file] [format]` is no list.
-const SHOWN: &str = "argument-hint";
 
 /// Divides a file into the keys of its front matter and its body. Without one the whole file is body.
 ///
@@ -82,8 +78,8 @@ fn keys(lines: &[&str]) -> Result<Keys, String> {
             return Err(problem(&format!("gives \"{key}\" a second time")));
         }
         let end = at + length_of_block(&lines[at..], without_comment(rest).is_empty());
-        let value = value(key, rest, &lines[at..end]);
-        keys.push((key.to_owned(), value.map_err(|what| problem(&format!("(\"{key}\") has {what}")))?));
+        let value = value(rest, &lines[at..end]);
+        keys.push((key.to_owned(), value.map_err(|what| problem(&format!("(\"{key}\") has {what}")))));
         at = end;
     }
     Ok(keys)
@@ -113,13 +109,8 @@ fn length_of_block(lines: &[&str], may_be_list: bool) -> usize {
 }
 
 /// What a key says: behind its colon and in the lines below. Errors complete "it has …".
-fn value(key: &str, rest: &str, block: &[&str]) -> Result<Value, String> {
-    let first = rest.chars().next();
-    match first {
-        _ if key == FREE => Ok(Value::Nothing),
-        Some(_) if key == SHOWN && !rest.starts_with(['"', '\'', '|', '>']) => {
-            Ok(Value::Text(without_comment(rest).to_owned()))
-        }
+fn value(rest: &str, block: &[&str]) -> Result<Value, String> {
+    match rest.chars().next() {
         Some('|' | '>') => block_text(rest, block).map(Value::Text),
         Some('"' | '\'') => quoted(&joined(rest, block)).map(Value::Text),
         Some('[') => flow_list(&joined(rest, block)).map(Value::List),
@@ -478,10 +469,11 @@ fn folded_block(lines: &[&str]) -> String {
 mod tests {
     use super::*;
 
-    fn head(text: &str) -> Result<Keys, String> {
-        read(&format!("---\n{text}\n---\nbody\n")).map(|(keys, body)| {
+    /// What the keys say, if all of them can be read.
+    fn head(text: &str) -> Result<Vec<(String, Value)>, String> {
+        read(&format!("---\n{text}\n---\nbody\n")).and_then(|(keys, body)| {
             assert_eq!(body, "body\n", "{text}");
-            keys
+            keys.into_iter().map(|(key, value)| Ok((key, value?))).collect()
         })
     }
 
@@ -519,7 +511,7 @@ mod tests {
         for text in ["key:", "key: ", "key: # a comment", "key: ~", "key: null", "key:\n\n"] {
             assert_eq!(head(text), Ok(vec![("key".to_owned(), Value::Nothing)]), "{text}");
         }
-        assert_eq!(head(""), Ok(Keys::new()));
+        assert_eq!(head(""), Ok(Vec::new()));
         says("key: \"\"", "");
     }
 
@@ -560,15 +552,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_in_form_is_passed_over() {
-        let text = "metadata:\n  a: {b: [c]}\n  d:\n    - e: f\nname: x\nargument-hint: [file] [format]";
-        let expected = [
-            ("metadata", Value::Nothing),
-            ("name", Value::Text("x".to_owned())),
-            ("argument-hint", Value::Text("[file] [format]".to_owned())),
-        ];
-        assert_eq!(head(text), Ok(expected.map(|(key, value)| (key.to_owned(), value)).to_vec()));
-        assert!(head("metadata: {\"a\": {\"b\": 1}}").is_ok());
+    fn what_cannot_be_read_is_the_matter_of_its_key_alone() {
+        let text =
+            "---\nmetadata:\n  a: {b: [c]}\n  d:\n    - e: f\nargument-hint: [file] [format]\nname: x\n---\n";
+        let (keys, _) = read(text).unwrap();
+        let names: Vec<&str> = keys.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["metadata", "argument-hint", "name"]);
+        let hint = "line 6 (\"argument-hint\") has something behind its value";
+        assert_eq!(keys[1].1, Err(hint.to_owned()));
+        assert_eq!(keys[2].1, Ok(Value::Text("x".to_owned())));
     }
 
     #[test]
@@ -613,7 +605,7 @@ mod tests {
 
     #[test]
     fn a_byte_order_mark_and_line_ends_of_either_kind_are_understood() {
-        let expected = vec![("a".to_owned(), Value::Text("b c".to_owned()))];
+        let expected = vec![("a".to_owned(), Ok(Value::Text("b c".to_owned())))];
         assert_eq!(read("\u{feff}---\r\na: b\r\n  c\r\n---\r\nbody\r\n"), Ok((expected, "body\r\n")));
         assert_eq!(read("---\n---"), Ok((Keys::new(), "")));
     }

@@ -174,6 +174,11 @@ impl Toolbox {
         self.permissions.in_use = vec![in_use];
     }
 
+    /// Whether a skill is in use in the conversation that goes on now.
+    pub fn uses_skill(&self, name: &str) -> bool {
+        self.permissions.in_use.last().is_some_and(|in_use| in_use.skills.iter().any(|other| other == name))
+    }
+
     /// These skills are in use besides the others.
     pub fn use_more_skills(&mut self, more: InUse) {
         match self.permissions.in_use.last_mut() {

@@ -225,3 +225,16 @@ fn a_model_that_takes_no_images_is_told_that_the_prompt_had_one() {
         outcome.equal(texts, vec!["See @a.png", "[image left out: the model takes none]"]);
     }
 }
+
+/// Each was read and held before they were counted: a text that mentions one a million times took all memory.
+#[test]
+fn no_more_images_are_read_than_a_prompt_can_hold() {
+    let outcome = Story::new("many")
+        .args(&["-p", &format!("{}@gone.png", "@bridge.png ".repeat(101))])
+        .file("bridge.png", PNG)
+        .run();
+    outcome.code(2).request_count(0).stderr(
+        "cotter: an image of the prompt is not shown: a conversation holds at most 100 images and 24 MiB of them in \
+         base64; go by those shown before, or make smaller copies to look at\n",
+    );
+}

@@ -490,7 +490,7 @@ fn front_matter_that_is_not_understood_leaves_the_skill_out() {
         "cotter: the skill .claude/skills/a is left out: its front matter cannot be read: line 2 (\"description\") has a mapping in braces\n",
         "cotter: the skill .claude/skills/b is left out: its front matter cannot be read: no line --- ends it\n",
         "cotter: the skill .claude/skills/c is left out: \"context\" is fork or inline, not \"spoon\"\n",
-        "cotter: the skill .claude/skills/d is left out: its front matter cannot be read: line 2 (\"hooks\") has keys below it: only texts and lists of texts are understood\n",
+        "cotter: the skill .claude/skills/d is left out: it has hooks, and none are run here\n",
         "cotter: the skill .claude/skills/\"e-\\u{1b}[31m\" is left out: a skill is called by a word of at most 64 letters, digits, - and _\n",
     ));
 }
@@ -639,6 +639,9 @@ fn allowed_tools_of_the_users_own_skills_grant_what_no_rule_forbids() {
         assert_eq!(run("Hello.", &rules, &own), (vec![write.clone(), echo], String::new()));
         let unusable = "cotter: the skill \"mine\" has a rule that cannot be used, \"Bash((\": its parenthesis is not closed\n";
         assert_eq!(run("/mine", &rules, &own), (vec![write, ok("hi")], unusable.to_owned()));
+        // What is below `/` is no checkout.
+        let in_root = run("/mine", &["-C", "/", "--allowedTools", "Bash(ls:*)"], &own);
+        assert_eq!(in_root.0[1], ok("hi"));
         let both = [own[0], (".claude/skills/narrow/SKILL.md", "---\nallowed-tools: Read\n---\nDo it.")];
         let (stacked, _) = run("/mine /narrow", &[], &both);
         assert_eq!(stacked, [denied(NARROWED), ok("hi")]);
@@ -851,7 +854,7 @@ fn more_skills_than_anybody_has_are_not_looked_at() {
     let outcome = story(Api::OpenAi, "/late:x")
         .files(&[(".claude/commands/late/x.md", "Late.")])
         .prepared(|folder| {
-            for number in 0..501 {
+            for number in 0..1001 {
                 let place = folder.join(format!(".claude/skills/s{number}"));
                 fs::create_dir_all(&place).unwrap();
                 fs::write(place.join("SKILL.md"), "---\nuser-invocable: maybe\n---\n").unwrap();
@@ -859,8 +862,8 @@ fn more_skills_than_anybody_has_are_not_looked_at() {
         })
         .reply(answer(Api::OpenAi, "Hi."))
         .run();
-    outcome.code(0).stderr_has("cotter: 490 further lines about skills are left out\n");
-    outcome.stderr_has("cotter: there are more than 500 skills: the rest is left out\n");
+    outcome.code(0).stderr_has("cotter: 990 further lines about skills are left out\n");
+    outcome.stderr_has("cotter: there are more than 1000 files of skills: the rest is left out\n");
     outcome.equal(last_text(&outcome.body(1)), "/late:x".to_owned());
     outcome.equal(outcome.stderr.lines().count(), 13);
 }
@@ -885,4 +888,102 @@ fn a_long_list_of_skills_is_cut_and_said() {
     let list = listed(&outcome);
     outcome.equal(list.lines().next().unwrap().len(), "- skill-00: ".len() + 1024 + "…".len());
     outcome.equal((list.lines().count(), list.lines().last()), (40, Some("- skill-39")));
+}
+
+/// Each use added the skill's rules and its name once more, and said again what could not be used.
+#[test]
+fn a_skill_that_is_used_again_is_in_use_once() {
+    let narrow = "---\nallowed-tools: Read, Bash((\n---\nDo it.";
+    for api in BOTH {
+        let uses = ["call_1", "call_2", "call_3"].map(|id| (id, "Skill", r#"{"name": "narrow"}"#));
+        let outcome = story(api, "Hello.")
+            .files(&[(".claude/skills/narrow/SKILL.md", narrow)])
+            .reply(asks(api, "", &[uses[0], uses[1], uses[2], WRITE]))
+            .reply(answer(api, "Done."))
+            .run();
+        let unusable = "cotter: the skill \"narrow\" has a rule that cannot be used, \"Bash((\": its parenthesis is not closed\n";
+        outcome.code(0).stderr(unusable).no_file("a.txt");
+        let did = ok(&used("narrow", "Do it."));
+        outcome.equal(told(api, &outcome.body(2)), vec![did.clone(), did.clone(), did, denied(NARROWED)]);
+    }
+}
+
+/// Where a container's home is the checkout or a folder in it, whoever wrote the checkout wrote those skills too.
+#[test]
+fn a_home_in_the_checkout_grants_nothing() {
+    let grants = "---\ndescription: Grants.\nallowed-tools: Bash(*)\n---\nSee ${CLAUDE_SKILL_DIR}.";
+    for (home, file) in [("", ".claude/skills/it/SKILL.md"), (".home", ".home/.claude/skills/it/SKILL.md")] {
+        let stage = Stage::new("home in the checkout");
+        stage.write(file, grants);
+        stage.write(".git/HEAD", "");
+        let server = Server::start(vec![
+            calls("call_b", "Bash", &json!({"command": "touch a.txt"})),
+            says(&["Done."]),
+        ]);
+        let mut command = stage.ask(server.port(), &["-p", "/it", "--sandbox", "off"]);
+        let ran = run(command.env("HOME", stage.path(home)));
+        let requests = requests(server);
+        let why = "it runs a command that no rule allows; with --sandbox off it needs --allowedTools \"Bash(touch:*)\" or --permission-mode bypassPermissions";
+        ran.code(0);
+        assert_eq!(told(Api::OpenAi, &requests[1].json()), [denied(why)], "{}", ran.report());
+        assert!(!stage.path("a.txt").exists());
+    }
+}
+
+#[test]
+fn a_link_of_the_users_into_the_checkout_grants_nothing() {
+    let grants = "---\ndescription: Grants.\nallowed-tools: Bash(*)\n---\nDo it.";
+    let outcome = story(Api::OpenAi, "/it")
+        .args(&["--allowedTools", "Read"])
+        .files(&[("skills/it/SKILL.md", grants), ("../home/.claude/x", "")])
+        .prepared(|folder| symlink(folder.join("skills"), folder.join("../home/.claude/skills")).unwrap())
+        .reply(asks(Api::OpenAi, "", &[ECHO]))
+        .reply(answer(Api::OpenAi, "Done."))
+        .run();
+    let why = "it runs a command that no rule allows; it needs --allowedTools \"Bash(echo hi:*)\"";
+    outcome.code(0).equal(told(Api::OpenAi, &outcome.body(2)), vec![denied(why)]);
+}
+
+/// A checkout could hold up a run by having the same long file read in 200,000 ways.
+#[test]
+fn a_file_that_is_reached_in_many_ways_is_not_read_each_time() {
+    let outcome = story(Api::OpenAi, "Hello.")
+        .file("one.md", "One.\n")
+        .file("bytes", b"\xff")
+        .prepared(|folder| {
+            for (folder, target) in
+                [(folder.join(".claude/commands/a"), "one.md"), (folder.join(".claude/commands/b"), "bytes")]
+            {
+                fs::create_dir_all(&folder).unwrap();
+                for number in 0..600 {
+                    symlink(format!("../../../{target}"), folder.join(format!("c{number:03}.md"))).unwrap();
+                }
+            }
+        })
+        .reply(answer(Api::OpenAi, "Hi."))
+        .run();
+    outcome.code(0).stderr_has("cotter: there are more than 1000 files of skills: the rest is left out\n");
+}
+
+#[test]
+fn what_a_key_says_that_nobody_reads_may_have_any_form() {
+    let skill = "---\nname: audit\ndescription: Audits.\nargs:\n  - name: area\n    description: The area.\nmcp: {a: [b]}\n\
+        argument-hint: [file] [format]\nlicense: &x MIT\nmodel: {a: b}\n---\nAudit it.\n";
+    let (prompt, said) = prompted("/audit", &[(".claude/skills/audit/SKILL.md", skill)]);
+    assert_eq!((prompt, said), (used("audit", "Audit it."), String::new()));
+}
+
+#[test]
+fn a_name_that_is_none_is_answered_with_some_of_those_there_are() {
+    let files: Vec<(String, &str)> =
+        (0..60).map(|number| (format!(".claude/skills/s{number:02}/SKILL.md"), LINT)).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), *text)).collect();
+    let outcome = story(Api::OpenAi, "Hello.")
+        .files(&files)
+        .reply(asks(Api::OpenAi, "", &[("call_1", "Skill", r#"{"name": "zz"}"#)]))
+        .reply(answer(Api::OpenAi, "Done."))
+        .run();
+    let names: Vec<String> = (0..50).map(|number| format!("s{number:02}")).collect();
+    let expected = format!("there is no skill \"zz\": the skills are {} and 10 more", names.join(", "));
+    outcome.code(0).equal(told(Api::OpenAi, &outcome.body(2)), vec![error(&expected)]);
 }
