@@ -121,10 +121,10 @@ fn a_single_step_has_the_same_limit() {
 #[test]
 fn a_reply_beyond_the_tokens_ends_the_run_and_none_of_its_calls_is_run() {
     for api in BOTH {
-        let story = story(api).args(&["--max-total-tokens", "2000"]);
+        let story = story(api).args(&["--max-total-tokens", "2510"]);
         let outcome = story.reply(counted(api, asks(api, "So.", &WRITES[..1]))).run();
         let why =
-            "the run has used 2,540 of 2,000 tokens (--max-total-tokens): raise the limit or ask for less";
+            "the run has used 2,540 of 2,510 tokens (--max-total-tokens): raise the limit or ask for less";
         let result = ended(&outcome, 22, "max_total_tokens", why);
         outcome.no_file("a").request_count(1);
         outcome.equal(&result["result"], &json!("So."));
@@ -278,11 +278,11 @@ fn a_figure_that_is_no_amount_is_not_known_and_told() {
 
 #[test]
 fn money_that_is_spent_ends_the_run() {
-    for (api, cost) in [(Api::Anthropic, "0.0135"), (Api::OpenRouter, "0.0123")] {
-        let story = story(api).args(&["--max-budget-usd", "0.01"]);
-        let outcome = story.reply(billed(api, asks(api, "So.", &WRITES[..1]), &json!(0.0123))).run();
+    for (api, cost) in [(Api::Anthropic, "0.0135"), (Api::OpenRouter, "0.0133")] {
+        let story = story(api).args(&["--max-budget-usd", "0.013"]);
+        let outcome = story.reply(billed(api, asks(api, "So.", &WRITES[..1]), &json!(0.0133))).run();
         let why =
-            format!("the run has cost ${cost} of $0.01 (--max-budget-usd): raise the limit or ask for less");
+            format!("the run has cost ${cost} of $0.013 (--max-budget-usd): raise the limit or ask for less");
         let result = ended(&outcome, 23, "max_budget_usd", &why);
         outcome.no_file("a").request_count(1).equal(&result["result"], &json!("So."));
         outcome.equal(result["total_cost_usd"].to_string(), cost.to_owned());
