@@ -295,17 +295,17 @@ impl Agent {
             let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
             match reply.stop {
                 Stop::Declined(_) | Stop::Filtered | Stop::WindowFull => {
-                    return self.break_off(&reply, output);
+                    return self.break_off(reply, output);
                 }
-                Stop::Cut if !has_calls => return self.break_off(&reply, output),
+                Stop::Cut if !has_calls => return self.break_off(reply, output),
                 Stop::Cut => {
                     cuts += 1;
+                    self.refuse_cut_calls(reply, output)?;
                     if cuts == MOST_CUTS {
                         return Err(Error::Incomplete(format!(
                             "{MOST_CUTS} replies in a row were cut at the output limit in the middle of a call: raise --max-output-tokens"
                         )));
                     }
-                    self.refuse_cut_calls(reply, output)?;
                 }
                 Stop::Paused if !has_calls => {
                     pauses += 1;
@@ -370,19 +370,29 @@ impl Agent {
         Ok(calls)
     }
 
-    /// Tells a reply that ends the run, since nothing can follow its end.
-    fn break_off(&self, reply: &Reply, output: &mut Output) -> Result<(), Error> {
+    /// Tells a reply that ends the run, since nothing can follow its end. The text of one that grew too long is kept,
+    /// for a run that goes on from there; one that was refused or filtered would only be so again.
+    fn break_off(&mut self, reply: Reply, output: &mut Output) -> Result<(), Error> {
         let Reply { parts, stop, usage, .. } = reply;
-        output.replied(&Said { parts, stop, usage: *usage, model: &self.settings.model })?;
-        Err(broken_off(stop))
+        if matches!(stop, Stop::Cut | Stop::WindowFull) {
+            self.keep_text(self.text.clone());
+        }
+        output.replied(&Said { parts: &parts, stop: &stop, usage, model: &self.settings.model })?;
+        Err(broken_off(&stop))
+    }
+
+    /// Keeps the text of a reply that has no end. Half of anything else could not be sent back.
+    fn keep_text(&mut self, text: String) {
+        if !text.trim().is_empty() {
+            self.conversation.add_reply(vec![Part::Text(text.clone())], &self.settings.origin());
+            self.text = text;
+        }
     }
 
     /// Writes what was said since to the session file, so that nothing can be lost that was sent.
     pub fn save(&mut self) -> Result<(), Error> {
         if let Some(session) = self.session.as_mut().filter(|_| !self.is_apart) {
-            for line in self.conversation.new_lines() {
-                session.append(&line)?;
-            }
+            session.append(self.conversation.new_lines())?;
         }
         Ok(())
     }

@@ -201,6 +201,7 @@ fn converse(
     };
     *summary = agent.summary();
     let saved = agent.end_session();
+    summary.is_kept &= saved.is_ok();
     // What tools left running ends before the answer is out, not after.
     let changed = agent.end_tools();
     if !changed.is_empty() {

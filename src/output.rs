@@ -147,7 +147,7 @@ impl Output {
             return Ok(());
         }
         let text = text.trim_end_matches(['\n', '\r']);
-        let fresh = match text.strip_prefix(self.shown.as_str()) {
+        let fresh = match rest_of(text, &self.shown) {
             Some(fresh) => fresh,
             // What was shown was thinking, which only its end tells at times: the answer begins here.
             None => {
@@ -471,6 +471,19 @@ enum Progress {
     Answered,
 }
 
+/// What follows in a text that has grown; none where it is another one. Both ends of what is known are compared, not
+/// all of it: with each of many small pieces, that would take a long reply minutes.
+fn rest_of<'a>(text: &'a str, known: &str) -> Option<&'a str> {
+    const MOST: usize = 4096;
+    let (begins, rest) = text.as_bytes().split_at_checked(known.len())?;
+    let (known, most) = (known.as_bytes(), known.len().min(MOST));
+    let ends_alike = begins[known.len() - most..] == known[known.len() - most..];
+    match begins[..most] == known[..most] && ends_alike {
+        true => text.get(text.len() - rest.len()..),
+        false => None,
+    }
+}
+
 /// A name for a message, as the Messages API makes them.
 fn message_id() -> String {
     format!("msg_{}", uuid::random().replace('-', ""))
@@ -509,6 +522,26 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rest_of_a_text_is_what_follows_what_is_known_of_it() {
+        for (text, known, rest) in [
+            ("", "", Some("")),
+            ("abc", "", Some("abc")),
+            ("abc", "ab", Some("c")),
+            ("abc", "abc", Some("")),
+            ("abc", "abd", None),
+            ("ab", "abc", None),
+            ("\u{e9}", "\u{e8}", None),
+            ("\u{e9}b", "\u{e9}", Some("b")),
+        ] {
+            assert_eq!(rest_of(text, known), rest, "{text} {known}");
+        }
+        let long = "x".repeat(10_000);
+        assert_eq!(rest_of(&format!("{long}y"), &long), Some("y"));
+        assert_eq!(rest_of(&format!("{long}y"), &format!("a{long}")), None);
+        assert_eq!(rest_of(&format!("{long}y"), &format!("{}a", &long[1..])), None);
+    }
 
     #[test]
     fn control_characters_are_made_visible_on_a_terminal() {

@@ -4,7 +4,8 @@
 //! file is synced when the run ends. A file in use is locked, so that no two runs write into one. Where no file
 //! can be had, a run goes on without, unless it was to go on with an earlier one.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::collections::VecDeque;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -243,13 +244,15 @@ impl Purpose {
 pub struct Session {
     path: PathBuf,
     file: File,
-    /// What is done to its end before the first line is added.
+    /// What is done to its end before the next line is added.
     mend: Option<Mend>,
+    /// Lines that are still to be written.
+    unwritten: VecDeque<String>,
     /// Never written, though a result may quote them.
     secrets: Vec<Secret>,
 }
 
-/// The end of a file that an earlier run wrote, perhaps not to its end.
+/// The end of a file that an earlier run wrote, perhaps not to its end, or that a full disk has cut.
 struct Mend {
     /// How long the file is without a line that breaks off.
     whole: u64,
@@ -266,10 +269,14 @@ impl Session {
         let at = |error: io::Error| io::Error::new(error.kind(), format!("\"{}\": {error}", path.display()));
         make_folder(folder).map_err(at)?;
         let file = new_file(&path).map_err(at)?;
-        let mut session = Session { path: path.clone(), file, mend: None, secrets: Vec::new() };
+        let mut session = Session::of(path.clone(), file);
         session.lock().map_err(at)?;
         let first = header(id, workspace, origin, None);
-        session.file.write_all(first.as_bytes()).map_err(at)?;
+        session.file.write_all(first.as_bytes()).map_err(|error| {
+            // What is no session must not keep its id from the next run.
+            let _ = fs::remove_file(&path);
+            at(error)
+        })?;
         Ok(session)
     }
 
@@ -282,7 +289,7 @@ impl Session {
             };
             unusable(path, &format!("{why}{way}"))
         })?;
-        let session = Session { path: path.to_owned(), file, mend: None, secrets: Vec::new() };
+        let session = Session::of(path.to_owned(), file);
         session.lock().map_err(|_| {
             Error::Usage(format!(
                 "the session {} is in use by another run: wait for its end, or go on with a copy of it (--fork-session)",
@@ -290,6 +297,10 @@ impl Session {
             ))
         })?;
         Ok(session)
+    }
+
+    fn of(path: PathBuf, file: File) -> Session {
+        Session { path, file, mend: None, unwritten: VecDeque::new(), secrets: Vec::new() }
     }
 
     /// Keeps other runs from writing. Where the file system has no locks, nothing does.
@@ -300,20 +311,34 @@ impl Session {
         }
     }
 
-    /// Appends one line.
+    /// Appends these lines, behind those that could not be written before.
     ///
     /// # Errors
     ///
-    /// `Internal` if the disk does not take it: a session once begun is kept whole or the run ends.
-    pub fn append(&mut self, line: &str) -> Result<(), Error> {
-        let mut text = format!("{}\n", hide(line, &self.secrets));
-        if let Some(mend) = self.mend.take() {
-            self.mend_end(&mend).map_err(|error| self.lost(&error))?;
-            if mend.needs_line_end {
-                text.insert(0, '\n');
+    /// `Internal` if the disk does not take them: a session once begun is kept whole or the run ends.
+    pub fn append(&mut self, lines: Vec<String>) -> Result<(), Error> {
+        self.unwritten.extend(lines.iter().map(|line| hide(line, &self.secrets)));
+        while let Some(line) = self.unwritten.pop_front() {
+            if let Err(error) = self.write(&line) {
+                self.unwritten.push_front(line);
+                return Err(self.lost(&error));
             }
         }
-        self.file.write_all(text.as_bytes()).map_err(|error| self.lost(&error))
+        Ok(())
+    }
+
+    /// Writes one line whole. What the disk took of one that it did not take to its end is cut off by the next.
+    fn write(&mut self, line: &str) -> io::Result<()> {
+        if let Some(mend) = &self.mend {
+            self.mend_end(mend)?;
+        }
+        let whole = self.file.metadata()?.len();
+        let needs_line_end = self.mend.take().is_some_and(|mend| mend.needs_line_end);
+        let start = if needs_line_end { "\n" } else { "" };
+        self.file.write_all(format!("{start}{line}\n").as_bytes()).or_else(|error| {
+            self.mend = Some(Mend { whole, read: self.file.metadata()?.len(), needs_line_end });
+            Err(error)
+        })
     }
 
     /// Takes a line that breaks off away, so that the next does not join it.
@@ -350,10 +375,16 @@ fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
 }
 
+/// How a file names a working folder: as it is, or quoted with escapes where it is no UTF-8, so that no two folders
+/// have one name.
+fn name_of(workspace: &Path) -> String {
+    workspace.to_str().map_or_else(|| format!("{workspace:?}"), str::to_owned)
+}
+
 /// The first line of a file.
 fn header(id: &str, workspace: &Path, origin: &str, forked_from: Option<&str>) -> String {
     let mut first = json!({
-        "type": "session", "version": VERSION, "id": id, "folder": workspace.to_string_lossy(), "origin": origin,
+        "type": "session", "version": VERSION, "id": id, "folder": name_of(workspace), "origin": origin,
     });
     if let Some(other) = forked_from {
         first["forked_from"] = json!(other);

@@ -131,12 +131,8 @@ impl Agent {
     fn keep_part(&mut self, error: &Error, part: Option<Broken>) {
         let is_cut =
             matches!(error, Error::Tokens(_) | Error::Cost(_) | Error::Time(_) | Error::Interrupted(_));
-        if let Some(part) = part
-            && is_cut
-            && !part.text.trim().is_empty()
-        {
-            self.conversation.add_reply(vec![Part::Text(part.text.clone())], &self.settings.origin());
-            self.text = part.text;
+        if let Some(part) = part.filter(|_| is_cut) {
+            self.keep_text(part.text);
         }
     }
 

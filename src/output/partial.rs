@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::events::{self, Said};
+use super::rest_of;
 use crate::conversation::Part;
 use crate::provider;
 use crate::provider::Usage;
@@ -72,9 +73,9 @@ impl Partial {
             match (self.blocks.last_mut(), block) {
                 (Some(told), Some(block)) if self.is_open && told.number == Some(*number) => {
                     // Where it begins anew it was thinking, which only its end tells at times.
-                    match block.text.starts_with(&told.text) {
-                        true => self.tell_rest(block, &mut events),
-                        false => told.number = None,
+                    match rest_of(block.text, &told.text) {
+                        Some(_) => self.tell_rest(block, &mut events),
+                        None => told.number = None,
                     }
                     break;
                 }
@@ -205,7 +206,7 @@ impl Partial {
         let mut delta = |delta: Value| {
             events.push(json!({"type": "content_block_delta", "index": index, "delta": delta}));
         };
-        let rest = block.text.strip_prefix(told.text.as_str()).unwrap_or_default();
+        let rest = rest_of(block.text, &told.text).unwrap_or_default();
         if !rest.is_empty() {
             delta(match block.kind {
                 Kind::Thinking => json!({"type": "thinking_delta", "thinking": rest}),

@@ -268,6 +268,8 @@ struct HalfCall {
 #[derive(Default)]
 pub struct Reader {
     text: String,
+    /// Where in the text its first tag that ends thinking is.
+    closed_at: Option<usize>,
     refusal: String,
     reasoning_content: Option<String>,
     details: Vec<Value>,
@@ -335,7 +337,7 @@ impl Reader {
         if THINK_OPEN.starts_with(start) && start.len() < THINK_OPEN.len() {
             return "";
         }
-        without_thinking(&self.text).unwrap_or("")
+        without_thinking(&self.text, self.closed_at).unwrap_or("")
     }
 
     /// The thinking, the text and the calls so far.
@@ -399,13 +401,23 @@ impl Reader {
         Ok(())
     }
 
+    /// Adds to the text. Only what is new is searched: what can be seen of it is asked for with each piece.
+    fn take_text(&mut self, piece: &str) {
+        let known = self.text.len().saturating_sub(THINK_CLOSE.len());
+        self.text.push_str(piece);
+        if self.closed_at.is_none() {
+            let start = (0..=known).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or_default();
+            self.closed_at = self.text[start..].find(THINK_CLOSE).map(|at| start + at);
+        }
+    }
+
     fn take_content(&mut self, content: &Value) {
         match content {
-            Value::String(piece) => self.text.push_str(piece),
+            Value::String(piece) => self.take_text(piece),
             // Mistral's thinking parts are for display; the text parts are the answer.
             Value::Array(parts) => {
                 for part in parts {
-                    self.text.push_str(part["text"].as_str().or(part.as_str()).unwrap_or_default());
+                    self.take_text(part["text"].as_str().or(part.as_str()).unwrap_or_default());
                 }
             }
             _ => {}
@@ -536,7 +548,7 @@ impl Reader {
         } else if let Some(reasoning) = self.reasoning_content {
             parts.push(Part::Vendor(json!({"reasoning_content": reasoning}).to_string()));
         }
-        let text = without_thinking(&self.text).unwrap_or_default();
+        let text = without_thinking(&self.text, self.closed_at).unwrap_or_default();
         if !text.trim().is_empty() {
             parts.push(Part::Text(text.to_owned()));
         }
@@ -588,12 +600,12 @@ const THINK_CLOSE: &str = "</think>";
 /// The text after a thinking block at its very beginning; all of it if there is none; absent while such a
 /// block is still open. A closing tag alone on its line, with nothing opened before it, ends a block that
 /// the server's template had opened. Tags further on are the answer's own.
-fn without_thinking(text: &str) -> Option<&str> {
-    let start = text.trim_start();
-    if start.starts_with(THINK_OPEN) {
-        return Some(start[start.find(THINK_CLOSE)? + THINK_CLOSE.len()..].trim_start());
+fn without_thinking(text: &str, closed_at: Option<usize>) -> Option<&str> {
+    let parted = closed_at.map(|at| (&text[..at], &text[at + THINK_CLOSE.len()..]));
+    if text.trim_start().starts_with(THINK_OPEN) {
+        return parted.map(|(_, after)| after.trim_start());
     }
-    if let Some((before, after)) = text.split_once(THINK_CLOSE) {
+    if let Some((before, after)) = parted {
         let alone = before.ends_with('\n') && after.starts_with('\n');
         if alone && !before.contains(THINK_OPEN) && !before.contains("```") {
             return Some(after.trim_start());
@@ -692,11 +704,21 @@ mod tests {
 
     #[test]
     fn thinking_at_the_beginning_is_no_answer_and_later_tags_are() {
-        assert_eq!(without_thinking("\n<think>a</think>\n\nb"), Some("b"));
-        assert_eq!(without_thinking("<think>a"), None);
-        assert_eq!(without_thinking("hm\n</think>\nb"), Some("b"));
-        assert_eq!(without_thinking("Use <think>x</think> so"), Some("Use <think>x</think> so"));
-        assert_eq!(without_thinking("```\n</think>\n```"), Some("```\n</think>\n```"));
+        for (text, answer) in [
+            ("\n<think>a</think>\n\nb", Some("b")),
+            ("<think>a", None),
+            ("<think>é</think>é</think>", Some("é</think>")),
+            ("hm\n</think>\nb", Some("b")),
+            ("Use <think>x</think> so", Some("Use <think>x</think> so")),
+            ("```\n</think>\n```", Some("```\n</think>\n```")),
+        ] {
+            let mut whole = Reader::default();
+            whole.take_text(text);
+            assert_eq!(without_thinking(&whole.text, whole.closed_at), answer, "{text}");
+            let mut pieces = Reader::default();
+            text.chars().for_each(|piece| pieces.take_text(&piece.to_string()));
+            assert_eq!(pieces.closed_at, whole.closed_at, "{text}");
+        }
     }
 
     #[test]
@@ -704,7 +726,7 @@ mod tests {
         let mut reader = Reader::default();
         let mut shown = String::new();
         for piece in [" ", "<th", "ink>", "no ", "</thi", "nk>", "\n\nyes", " sir"] {
-            reader.text.push_str(piece);
+            reader.take_text(piece);
             let visible = reader.visible_text();
             assert!(visible.starts_with(&shown), "{visible:?} after {shown:?}");
             shown = visible.to_owned();

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::id::begins_an_id;
-use super::is_id;
-use super::reading;
+use super::{is_id, name_of, reading};
 use crate::error::Error;
 
 /// The shortest beginning of an id that names a session.
@@ -144,7 +143,7 @@ fn beginning(path: &Path, workspace: &Path) -> Option<Vec<u8>> {
     let file = open_file(path, OpenOptions::new().read(true)).ok()?;
     let mut reader = BufReader::with_capacity(4096, file.take(MOST_BEGINNING));
     let (folder, _) = reading::folder(&mut reader).ok()?;
-    if folder != workspace.to_string_lossy() {
+    if folder != name_of(workspace) {
         return None;
     }
     let mut text = Vec::new();

@@ -71,7 +71,7 @@ impl Fork {
             whole += count as u64;
         }
         let mend = Mend { whole, read: whole, needs_line_end: self.needs_line_end };
-        let session = Session { path: to.to_owned(), file, mend: Some(mend), secrets: Vec::new() };
+        let session = Session { mend: Some(mend), ..Session::of(to.to_owned(), file) };
         session.lock()?;
         Ok(session)
     }

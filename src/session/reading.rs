@@ -39,7 +39,7 @@ pub fn read(file: &File, workspace: &Path) -> Result<Kept, String> {
         ));
     }
     let mut notices = Vec::new();
-    if folder != workspace.to_string_lossy() {
+    if folder != super::name_of(workspace) {
         notices.push(format!("this session was begun in another folder, \"{folder}\""));
     }
     let mut reading = Reading::default();

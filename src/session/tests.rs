@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 
 use super::*;
 use crate::conversation::{Part, Parts};
@@ -40,9 +41,7 @@ fn text(text: &str) -> Vec<Part> {
 
 /// Appends what was said since to the file.
 fn save(begun: &mut Begun) {
-    for line in begun.conversation.new_lines() {
-        begun.session.as_mut().unwrap().append(&line).unwrap();
-    }
+    begun.session.as_mut().unwrap().append(begun.conversation.new_lines()).unwrap();
 }
 
 /// Wherever the file is cut behind its first line, what is whole is read, and after the next run each line is whole.
@@ -102,7 +101,7 @@ fn a_file_that_grew_since_it_was_read_is_not_written() {
     let mut begun = folder.open(named(), false).unwrap().begin("test", Vec::new()).unwrap();
     OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{}\n").unwrap();
     let before = fs::read(&path).unwrap();
-    let error = begun.session.as_mut().unwrap().append("{}").unwrap_err();
+    let error = begun.session.as_mut().unwrap().append(vec!["{}".to_owned()]).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(
@@ -112,6 +111,33 @@ fn a_file_that_grew_since_it_was_read_is_not_written() {
         )
     );
     assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// A line that was written in part joined the next one where a full disk had room again, and was lost itself.
+#[test]
+fn what_a_disk_did_not_take_is_written_first_once_it_does() {
+    let folder = Folder::new("room");
+    let path = folder::path_of(&folder.0, ID);
+    let first = header(ID, Path::new("/w"), "test", None);
+    fs::write(&path, format!("{first}{{}}")).unwrap();
+    let mut session =
+        folder.open(named(), false).unwrap().begin("test", Vec::new()).unwrap().session.unwrap();
+    let file = std::mem::replace(&mut session.file, File::open(&path).unwrap());
+    for lines in [vec!["[1]".to_owned(), "[2]".to_owned()], Vec::new()] {
+        session.append(lines).unwrap_err();
+    }
+    OpenOptions::new().append(true).open(&path).unwrap().write_all(b"\n[").unwrap();
+    session.mend.as_mut().unwrap().read += 2;
+    session.file = file;
+    session.append(vec!["[3]".to_owned()]).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), format!("{first}{{}}\n[1]\n[2]\n[3]\n"));
+}
+
+#[test]
+fn folders_that_are_no_utf_8_have_names_of_their_own() {
+    let names = [&b"/caf\xe8"[..], b"/caf\xe9", "/caf\u{fffd}".as_bytes(), b"/caf\\xE9"];
+    let names = names.map(|name| name_of(Path::new(std::ffi::OsStr::from_bytes(name))));
+    assert_eq!(names, ["\"/caf\\xE8\"", "\"/caf\\xE9\"", "/caf\u{fffd}", "/caf\\xE9"]);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::*;
+use crate::talk::ends;
 
 const REFUSAL: &str = r#"{"error":{"message":"no"}}"#;
 
@@ -108,4 +109,89 @@ fn a_run_that_is_killed_while_it_waits_leaves_a_session_that_goes_on() {
     let (ran, body) = says(&stage, "Both.", &["-c", "-p", "Two"]);
     ran.stderr("");
     assert_eq!(told(&body), lines_of(&[("user", "One\n\nTwo")]));
+}
+
+/// The message names the session as the way on, and the text was shown: a run that goes on has to know it.
+#[test]
+fn the_text_of_a_reply_that_was_cut_is_in_the_session_and_one_that_was_withheld_is_not() {
+    for (api, word, kept) in [
+        (Api::OpenAi, "length", true),
+        (Api::Anthropic, "max_tokens", true),
+        (Api::Anthropic, "model_context_window_exceeded", true),
+        (Api::OpenAi, "content_filter", false),
+        (Api::Anthropic, "refusal", false),
+    ] {
+        let stage = Stage::new("cut text");
+        let cut = vec![ends(api, "It was built in", &[], word)];
+        ask(&stage, api, cut, &["-p", "When?"]).0.code(8).stdout("");
+        let written = lines(&only(&stage));
+        let said = match kept {
+            true => vec![json!([{"type": "text", "text": "It was built in"}])],
+            false => vec![],
+        };
+        let replies: Vec<Value> = written[2..].iter().map(|line| line["parts"].clone()).collect();
+        assert_eq!(replies, said, "{word}");
+        let (_, body) = says(&stage, "1932.", &["-c", "-p", "Go on"]);
+        let expected = match kept {
+            true => lines_of(&[("user", "When?"), ("assistant", "It was built in"), ("user", "Go on")]),
+            false => lines_of(&[("user", "When?\n\nGo on")]),
+        };
+        assert_eq!(told(&body), expected, "{word}");
+    }
+}
+
+#[test]
+fn the_reply_whose_cut_ends_the_run_is_in_the_session_with_a_result_for_each_of_its_calls() {
+    let stage = Stage::new("third cut");
+    let half = |id| ("Writing.", id, "Write", "{\"file_path\":\"a\",\"content\":\"a long te");
+    let cut = |(text, id, name, arguments)| ends(Api::OpenAi, text, &[(id, name, arguments)], "length");
+    let replies = ["call_1", "call_2", "call_3"].map(half).map(cut).to_vec();
+    ask(&stage, Api::OpenAi, replies, &["-p", "Write"]).0.code(8);
+    let kinds: Vec<Value> = lines(&only(&stage)).iter().map(|line| line["type"].clone()).collect();
+    let turn = ["assistant", "user"];
+    assert_eq!(kinds, [&["session", "user"][..], &turn, &turn, &turn].concat());
+}
+
+/// A run in which no file grows beyond this many of the shell's blocks, which are 512 or 1,024 bytes.
+#[track_caller]
+fn limited(stage: &Stage, blocks: u32, said: &str, args: &str) -> Ran {
+    let server = Server::start(vec![answer(Api::OpenAi, said)]);
+    let script = format!(
+        r#"trap "" XFSZ; ulimit -f {blocks}; exec "$cotter" --base-url "$url" --model m {args} -p "When?""#
+    );
+    let ran = run(&mut stage.shell(server.port(), &script));
+    requests(server);
+    ran
+}
+
+#[test]
+fn a_session_that_cannot_be_begun_leaves_its_id_unused() {
+    let stage = Stage::new("no room");
+    let ran = limited(&stage, 0, "In 1932.", &format!("--session-id {ID}"));
+    let place = file(&stage, ID);
+    ran.code(0).stdout("In 1932.\n").stderr(format!(
+        "cotter: no session is kept: \"{}\": File too large (os error 27)\n",
+        place.display()
+    ));
+    assert!(!place.exists());
+    says(&stage, "In 1932.", &["--session-id", ID, "-p", "When?"]).0.stderr("");
+}
+
+#[test]
+fn a_session_that_was_not_kept_whole_is_not_said_to_be_and_goes_on_from_what_is() {
+    let stage = Stage::new("little room");
+    let said = "In 1932. ".repeat(600);
+    let ran = limited(&stage, 1, &said, &format!("--session-id {ID}"));
+    let place = file(&stage, ID);
+    let lost = format!(
+        "cotter: cannot write the session \"{}\": File too large (os error 27): make room, or pass \
+         --no-session-persistence\n",
+        place.display()
+    );
+    ran.code(1).stdout(format!("{said}\n")).stderr(&lost);
+    assert_eq!(ran.way_on, None);
+    let (ran, body) = says(&stage, "In 1932.", &["-c", "-p", "Again"]);
+    ran.stderr("cotter: the last line of the session's file broke off: it is left out\n");
+    assert_eq!(told(&body), lines_of(&[("user", "When?\n\nAgain")]));
+    assert_eq!(lines(&place).len(), 4);
 }

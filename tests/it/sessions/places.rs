@@ -1,5 +1,7 @@
 //! Where sessions cannot be, belong elsewhere, or come from a recording.
 
+use std::os::unix::ffi::OsStrExt;
+
 use super::*;
 
 #[test]
@@ -90,4 +92,20 @@ fn the_session_is_named_once_where_that_is_asked_for() {
     let (ran, _) = says(&stage, "Yes.", &["--verbose", "--fork-session", "-p", "Here?"]);
     let line = "cotter: --fork-session changes nothing without -c or -r\n";
     assert!(ran.stderr.starts_with(line), "{}", ran.report());
+}
+
+#[test]
+fn folders_that_are_no_utf_8_are_told_apart() {
+    let stage = Stage::new("bytes");
+    let [one, other] = [b"caf\xe8", b"caf\xe9"].map(|name| std::ffi::OsStr::from_bytes(name));
+    let said = |folder: &std::ffi::OsStr, said: &str, args: &[&str]| {
+        let server = Server::start(vec![answer(Api::OpenAi, said)]);
+        let mut command = stage.ask(server.port(), args);
+        run(command.arg("-C").arg(folder)).code(0);
+        told(&requests(server)[0].json()).len()
+    };
+    [one, other].iter().for_each(|folder| fs::create_dir(stage.path("").join(folder)).unwrap());
+    assert_eq!(said(one, "Yes.", &["-p", "Here?"]), 1);
+    assert_eq!(said(other, "No.", &["-c", "-p", "There?"]), 1, "it has no session yet");
+    assert_eq!(said(one, "Still.", &["-c", "-p", "Here?"]), 3);
 }
