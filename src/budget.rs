@@ -52,6 +52,8 @@ pub struct Budget {
     guessed_tokens: u64,
     /// All costs that are known.
     known_cost: Cost,
+    /// Whether a reply broke off before anything was said of what it took.
+    has_uncounted: bool,
     /// The model of a reply whose cost is not known, if there was one.
     unpriced: Option<String>,
     /// In the order in which models were first asked.
@@ -88,7 +90,7 @@ impl Budget {
 
     /// What all replies cost; absent if that is not known of one of them.
     pub fn cost(&self) -> Option<Cost> {
-        self.unpriced.is_none().then_some(self.known_cost)
+        (self.unpriced.is_none() && !self.has_uncounted).then_some(self.known_cost)
     }
 
     /// The same for each model.
@@ -149,8 +151,9 @@ impl Budget {
 
     /// Counts what was reported of a reply that did not come to its end; it was paid for all the same.
     pub fn take_part(&mut self, model: &str, spent: &Spent) {
-        if *spent != Spent::default() {
-            self.take(model, spent);
+        match *spent == Spent::default() {
+            true => self.has_uncounted = true,
+            false => self.take(model, spent),
         }
     }
 

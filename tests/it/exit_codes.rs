@@ -311,7 +311,9 @@ fn check_result(result: &Value, ran: &Ran) {
     assert_eq!(result["type"], "result");
     assert!(result["duration_ms"].is_u64() && result["duration_api_ms"].is_u64());
     assert!(result["num_turns"].is_u64());
-    assert!(result["total_cost_usd"].is_number() || result["num_turns"] != 0);
+    // Nothing asked costs nothing; what a reply costs that broke off before it told is not known.
+    let cost = &result["total_cost_usd"];
+    assert!(cost.is_number() || result["error"]["code"] != 2 && cost.is_null(), "{result}");
     let id: Vec<usize> = result["session_id"].as_str().unwrap().split('-').map(str::len).collect();
     assert_eq!(id, [8, 4, 4, 4, 12], "{result}");
     let usage: Vec<&String> = result["usage"].as_object().unwrap().keys().collect();
