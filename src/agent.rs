@@ -27,12 +27,15 @@ use crate::tools::toolbox::Toolbox;
 
 mod answers;
 mod asking;
+mod attempt;
 mod calls;
 mod client;
+mod compaction;
 mod model;
 mod single_step;
 mod skills;
 
+use compaction::Room;
 use model::only_model;
 
 /// How often in a row a reply may be cut in the middle of its calls before the run ends.
@@ -50,6 +53,8 @@ const BOTCHED_NUDGE: &str =
 pub struct Agent {
     settings: Settings,
     url: String,
+    /// Where the server lists its models.
+    models_url: String,
     headers: Vec<(String, String)>,
     http: Http,
     toolbox: Toolbox,
@@ -61,6 +66,9 @@ pub struct Agent {
     /// The answer that has a schema, or the way there.
     answer: Option<FinalAnswer>,
     images: image_limits::Held,
+    /// Whether a conversation that is too long is made shorter.
+    compacts: bool,
+    room: Room,
     text_calls: TextCalls,
     /// The models that are left to be asked when this one stays overloaded.
     fallback_models: VecDeque<String>,
@@ -122,10 +130,12 @@ impl Agent {
         }
         let client = Client::new(config.network);
         let mut http = Http::new(client, recorder, config.replay, config.max_retries, config.loopback);
+        let models_url = provider::models_endpoint(settings.api, &config.base_url);
+        settings.learnt.window = http.recorded_window();
         if settings.model.is_empty() {
             let headers = [provider::headers(&settings), config.headers.clone()].concat();
-            settings.model =
-                only_model(&mut http, &provider::models_endpoint(settings.api, &config.base_url), &headers)?;
+            (settings.model, settings.learnt.window) = only_model(&mut http, &models_url, &headers)?;
+            http.record_window(settings.learnt.window);
             output.detail(&format!("the server has one model: {}", settings.model));
         }
         // Which form it has depends on the model.
@@ -156,6 +166,7 @@ impl Agent {
             first_model: settings.model.clone(),
             alarm: config.alarm.clone(),
             url: provider::endpoint(settings.api, &config.base_url),
+            models_url,
             headers,
             http,
             permission_mode,
@@ -166,6 +177,8 @@ impl Agent {
             conversation,
             answer: config.answer_schema.map(FinalAnswer::new),
             images,
+            compacts: config.compaction,
+            room: Room::default(),
             text_calls: config.text_calls,
             fallback_models: config.fallback_models.into(),
             budget: Budget::new(config.limits, config.alarm),
@@ -216,6 +229,7 @@ impl Agent {
                     .map_err(|why| Error::Usage(format!("an image of the prompt is {why}")))?;
             }
         }
+        self.note_prompt();
         self.conversation.add_user(parts);
         Ok(())
     }

@@ -132,6 +132,10 @@ pub struct Args {
     pub max_tool_calls: Option<u32>,
     /// `--max-total-tokens`.
     pub max_total_tokens: Option<u64>,
+    /// `--context-window`.
+    pub context_window: Option<u64>,
+    /// `--no-compaction`.
+    pub no_compaction: bool,
     /// `--max-budget-usd`.
     pub max_budget_usd: Option<Cost>,
     /// `--timeout`.

@@ -141,8 +141,13 @@ impl Budget {
 
     /// Counts a whole reply. Where the server gave no count, about so many bytes went and came.
     pub fn take_reply(&mut self, model: &str, spent: &Spent, bytes: usize) {
-        const BYTES_PER_TOKEN: u64 = 4;
         self.turns += 1;
+        self.take_summary(model, spent, bytes);
+    }
+
+    /// The same for a reply that is no turn: it has only made room for the next.
+    pub fn take_summary(&mut self, model: &str, spent: &Spent, bytes: usize) {
+        const BYTES_PER_TOKEN: u64 = 4;
         if spent.usage.total() == 0 {
             self.guessed_tokens = self.guessed_tokens.saturating_add(bytes as u64 / BYTES_PER_TOKEN);
         }

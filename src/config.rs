@@ -118,6 +118,8 @@ pub struct Config {
     pub record: Option<PathBuf>,
     /// Where replies come from in place of the network.
     pub replay: Option<Replay>,
+    /// Whether a conversation that is too long is made shorter.
+    pub compaction: bool,
     /// What is done with calls that the model printed as text.
     pub text_calls: TextCalls,
     /// What the run may take.
@@ -178,6 +180,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         system: instructions.text(),
         tools,
         max_output_tokens: args.max_output_tokens,
+        context_window: args.context_window,
         temperature: args.temperature,
         stop: args.stop.clone(),
         thinking: Thinking {
@@ -224,6 +227,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         max_retries: args.max_retries.unwrap_or(4),
         record: if args.dry_run { None } else { args.record.clone() },
         replay,
+        compaction: !args.no_compaction,
         text_calls: text_calls(args, loopback),
         limits: Limits {
             turns: args.max_turns,

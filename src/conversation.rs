@@ -10,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+pub mod cuts;
 mod reading;
 
 pub use reading::Reading;

@@ -8,6 +8,7 @@ mod answer;
 mod args;
 mod budget;
 mod checkout;
+mod compaction;
 mod config;
 mod context;
 mod conversation;

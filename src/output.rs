@@ -357,6 +357,14 @@ impl Output {
         self.event(events::user(&CallResult { text, ..result.clone() }), Progress::Going)
     }
 
+    /// The beginning of the conversation was summarised: from about so many tokens to so many.
+    pub fn compacted(&mut self, before: u64, after: u64) -> Result<(), Error> {
+        if self.format != OutputFormat::StreamJson {
+            return Ok(());
+        }
+        self.event(events::compact_boundary(before, after), Progress::Going)
+    }
+
     /// The request is made again after a wait.
     pub fn retrying(&mut self, retry: &Retry) -> Result<(), Error> {
         self.attempt_broke()?;

@@ -1,17 +1,16 @@
 //! One reply: the request is written anew where something was learnt of the server, and another model is asked
 //! where the first stays overloaded. What came is counted and understood.
 
-use std::time::Instant;
-
 use super::Agent;
+use super::attempt::{Attempt, Shown};
+use super::compaction::MOST_OVERFLOWS;
 use crate::config::TextCalls;
 use crate::conversation::{Conversation, Part, texts};
 use crate::error::Error;
-use crate::http::{Asked, Request, Trouble, net};
 use crate::output::Output;
 use crate::provider::shown::Growing;
-use crate::provider::{self, Fault, Learnt, Reader, Reply, Stated, Stop, Usage, Wire, text_calls, thinking};
-use crate::response::{self, Broken};
+use crate::provider::{self, Learnt, Reader, Reply, Stated, Stop, Usage, Wire, text_calls, thinking};
+use crate::response::Broken;
 
 /// How often an overloaded model is asked again where another one can be asked instead.
 const RETRIES_BEFORE_FALLBACK: u32 = 2;
@@ -23,46 +22,15 @@ impl Agent {
         self.budget.check_request()?;
         self.save()?;
         output.end_shown()?;
+        self.make_room_ahead(output)?;
+        let mut overflows = 0;
         loop {
             self.wire.update(&self.settings, self.conversation.messages());
-            let body = self.wire.body(&self.settings);
-            let bytes: usize = body.iter().map(|slice| slice.len()).sum();
-            let to = match self.http.is_replaying() {
-                true => "the recording".to_owned(),
-                false => net::shown(&self.url),
-            };
-            output.detail(&format!("request {}: {bytes} bytes to {to}", self.budget.turns() + 1));
-            output.waiting();
-            let request = Request { url: &self.url, headers: &self.headers, body: &body };
-            let api = self.settings.api;
-            let (settings, text_calls, budget) = (&self.settings, self.text_calls, &self.budget);
-            let mut learnt = settings.learnt.clone();
-            let conversation = &self.conversation;
-            let begun = Instant::now();
-            let mut broken = Vec::new();
-            let asked = self.http.ask(&request, output, |answer, output| {
-                output.reply_begins(&settings.model);
-                let grown = &mut |reader: &Reader| {
-                    show_growth(reader, text_calls, conversation, output)?;
-                    match reader.is_whole() {
-                        true => Ok(()),
-                        false => budget.check_reply(&settings.model, &reader.spent()),
-                    }
-                };
-                let reply = response::read(answer, api, grown, &mut broken);
-                reply.map_err(|trouble| match trouble {
-                    Trouble::Fault(Fault::Api(error), _) if error.teach(settings, &mut learnt) => {
-                        Trouble::Rewrite
-                    }
-                    trouble => trouble,
-                })
-            });
-            self.api_time += begun.elapsed();
-            for part in &broken {
-                self.budget.take_part(&self.settings.model, &part.spent);
-            }
-            match asked {
-                Ok(Asked::Answered(mut reply)) => {
+            let wire = std::mem::take(&mut self.wire);
+            let attempt = self.attempt(&wire, Shown::Growth, output);
+            self.wire = wire;
+            match attempt {
+                Attempt::Answered(mut reply, bytes) => {
                     self.take_note(&mut reply, bytes, output)?;
                     if let Err(error) = self.budget.check_spent() {
                         self.text = texts(&reply.parts).join("\n");
@@ -71,11 +39,20 @@ impl Agent {
                         }
                         return Err(error);
                     }
-                    return Ok(reply);
+                    overflows += 1;
+                    if !self.asks_again(&reply, overflows, output)? {
+                        return Ok(reply);
+                    }
                 }
-                Ok(Asked::Rewrite) => self.learn(learnt, output),
-                Err(error) => {
-                    self.keep_part(&error, broken.pop());
+                Attempt::Rewrite(learnt) => self.learn(learnt, output),
+                Attempt::TooLong(error) => {
+                    overflows += 1;
+                    if overflows > MOST_OVERFLOWS || !self.make_room(error.told(), output)? {
+                        return Err(self.http.refused(&error, &self.url));
+                    }
+                }
+                Attempt::Failed(error, part) => {
+                    self.keep_part(&error, part);
                     self.fall_back(error, output)?;
                 }
             }
@@ -83,7 +60,7 @@ impl Agent {
     }
 
     /// Writes requests as this server takes them from now on, and says what of the wishes is lost by it.
-    fn learn(&mut self, learnt: Learnt, output: &mut Output) {
+    pub(super) fn learn(&mut self, learnt: Learnt, output: &mut Output) {
         output.detail("the API refused a detail of the request: asking again without it");
         let before = std::mem::replace(&mut self.settings.learnt, learnt);
         let learnt = &self.settings.learnt;
@@ -101,7 +78,7 @@ impl Agent {
 
     /// Asks the next fallback model from now on where this one stays overloaded. What was learnt was learnt of this
     /// one. Errors: that which ends the run, since there is none or it would not help.
-    fn fall_back(&mut self, error: Error, output: &mut Output) -> Result<(), Error> {
+    pub(super) fn fall_back(&mut self, error: Error, output: &mut Output) -> Result<(), Error> {
         let next = match error {
             Error::Overloaded(_) => self.fallback_models.pop_front(),
             _ => None,
@@ -111,6 +88,7 @@ impl Agent {
         output.warn(&format!("{error}: asking {model} from here on (--fallback-model)"));
         self.settings.model = model;
         self.settings.learnt = Learnt::default();
+        self.room.forget_window();
         if let Some(answer) = &self.answer {
             self.settings.answer = Some(provider::answer_form::form(&self.settings, answer.schema()));
         }
@@ -138,6 +116,7 @@ impl Agent {
 
     /// Counts a reply to a request of so many bytes, says what is odd about it, and understands its text.
     fn take_note(&mut self, reply: &mut Reply, bytes: usize, output: &mut Output) -> Result<(), Error> {
+        self.measure(reply);
         let said: usize = reply.parts.iter().map(length).sum();
         self.budget.take_reply(&self.settings.model, &reply.spent(), bytes + said);
         if let Stated::Unusable(what) = &reply.stated {
@@ -196,7 +175,7 @@ impl Agent {
 }
 
 /// Shows what is new of a reply. What may yet become a call is not shown as an answer.
-fn show_growth(
+pub(super) fn show_growth(
     reader: &Reader,
     text_calls: TextCalls,
     conversation: &Conversation,

@@ -59,6 +59,7 @@ impl Agent {
                 self.settings.model = model;
                 // It was learnt of the other one, and the form of an answer is the model's too.
                 self.settings.learnt = Learnt::default();
+                self.room.forget_window();
                 if let Some(answer) = &self.answer {
                     self.settings.answer = Some(answer_form::form(&self.settings, answer.schema()));
                 }

@@ -3,21 +3,21 @@
 use crate::error::Error;
 use crate::http::{self, Http};
 use crate::provider::errors::Verdict;
-use crate::provider::{self, ApiError};
+use crate::provider::{self, ApiError, window};
 
-/// The model of a server that has only one.
+/// The model of a server that has only one, and how many tokens it reads if the server says it.
 pub(super) fn only_model(
     client: &mut Http,
     url: &str,
     headers: &[(String, String)],
-) -> Result<String, Error> {
+) -> Result<(String, Option<u64>), Error> {
     let unnamed = |why: &str| Error::Usage(format!("no model: pass --model or set COTTER_MODEL ({why})"));
     let (status, body) = client.get(url, headers).map_err(|failure| failure.error())?;
     let models = provider::parse(&String::from_utf8_lossy(&body)).ok();
     let list = models.as_ref().and_then(|value| value["data"].as_array().or(value.as_array()));
     match list.map(Vec::as_slice) {
         Some([only]) if status == 200 => match only["id"].as_str() {
-            Some(id) => Ok(id.to_owned()),
+            Some(id) => Ok((id.to_owned(), models.as_ref().and_then(|list| window::of_list(list, id)))),
             None => Err(unnamed("the server's list of models has no id")),
         },
         Some(models) if status == 200 => {

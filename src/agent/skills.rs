@@ -143,6 +143,7 @@ impl Agent {
         let conversation = std::mem::take(&mut self.conversation);
         let wire = std::mem::replace(&mut self.wire, Wire::new(&self.settings));
         let images = std::mem::take(&mut self.images);
+        let room = std::mem::take(&mut self.room);
         let text = std::mem::take(&mut self.text);
         self.is_apart = true;
         self.toolbox.begin_apart(in_use);
@@ -153,6 +154,7 @@ impl Agent {
         self.is_apart = false;
         self.conversation = conversation;
         self.images = images;
+        self.room = room;
         if let Some((form, answer, system)) = schema {
             (self.settings.answer, self.answer, self.settings.system) = (form, answer, system);
         }

@@ -119,7 +119,7 @@ const ROWS: &[Row] = &[
     refused(&["debug-file"], "send stderr to a file: --verbose 2>FILE"),
     refused(&["worktree"], "make it with git worktree add, and run there with -C DIR"),
     refused(&["task-budget"], "limit the run with --max-turns or each reply with --max-output-tokens"),
-    refused(&["autocompact"], "the conversation is not compacted in this version"),
+    refused(&["autocompact"], "say how many tokens the model reads with --context-window"),
     refused(&["system-prompt-snapshot"], "each run's system prompt is what its own flags say"),
     refused(&["file"], "put the file into the folder before the run"),
     refused(&["chrome"], "there is no browser"),

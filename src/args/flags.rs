@@ -86,6 +86,8 @@ pub const FLAGS: &[Flag] = &[
     flag("Model", "", "header", "'NAME: VALUE'", "send this header with every request (repeatable)"),
     flag("Model", "", "betas", "NAMES", "beta features to ask Anthropic's API for, with commas (repeatable)"),
     flag("Model", "", "max-output-tokens", "N", "limit each reply to N tokens"),
+    flag("Model", "", "context-window", "N", "the model reads N tokens; make room before that is too little"),
+    flag("Model", "", "no-compaction", "", "end with code 4 rather than make a long conversation shorter"),
     flag("Model", "", "temperature", "X", "sampling temperature, 0 to 2 (else the model's own)"),
     flag("Model", "", "stop", "TEXT", "end a reply at TEXT (repeatable, at most 4)"),
     flag("Model", "", "effort", "LEVEL", "how much an answer is worth: low, medium, high, xhigh, max …"),
@@ -243,9 +245,7 @@ pub const SPELLINGS: &[(&str, &str)] =
 pub const REFUSED: &[(&str, &str)] = &[
     ("agent", "put the agent's instructions into --append-system-prompt-file"),
     ("agents", "put the agent's instructions into --append-system-prompt-file"),
-    ("context-window", NOT_YET),
     ("mcp-config", NOT_YET),
-    ("no-compaction", NOT_YET),
     ("plugin-dir", "there are no plugins"),
     ("settings", "no settings files are read; put flags into the file named by COTTER_CONFIG"),
 ];

@@ -354,6 +354,8 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
         "max-turns" => args.max_turns = Some(count(flag, &value, 1)?),
         "max-tool-calls" => args.max_tool_calls = Some(count(flag, &value, 0)?),
         "max-total-tokens" => args.max_total_tokens = Some(count(flag, &value, 1)?),
+        "context-window" => args.context_window = Some(count(flag, &value, 256)?),
+        "no-compaction" => args.no_compaction = true,
         "max-budget-usd" => args.max_budget_usd = Some(budget(flag, &value)?),
         "timeout" => args.timeout = Some(seconds(flag, &value)?),
         "price" => args.price = Some(price(flag, &value)?),
@@ -581,6 +583,7 @@ mod tests {
                 "thinking" => "adaptive",
                 "thinking-display" => "omitted",
                 "max-thinking-tokens" => "0",
+                "context-window" => "8192",
                 "session-id" => "550e8400-e29b-41d4-a716-446655440000",
                 _ => "x",
             };
@@ -606,8 +609,8 @@ mod tests {
     #[test]
     fn what_is_not_there_is_refused_by_name() {
         assert_eq!(
-            refused(&["--no-compaction"]),
-            "--no-compaction is not supported: it is not in this version"
+            refused(&["--mcp-config", "x"]),
+            "--mcp-config is not supported: it is not in this version"
         );
         assert_eq!(
             refused(&["-w"]),

@@ -6,7 +6,7 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Call, CallResult, Conversation, Image, Part, Role};
+use super::{Call, CallResult, Conversation, Image, Part, Role, cuts};
 
 /// The result of a call whose own was never kept.
 pub const INTERRUPTED: &str = "interrupted: the run ended before the result of this call was kept. It may have run \
@@ -38,6 +38,9 @@ impl Reading {
         let Some(value) = parsed else {
             return self.leave_out("a damaged line".to_owned());
         };
+        if value["type"] == cuts::LINE {
+            return self.compaction(&value);
+        }
         let Value::Array(parts) = &value["parts"] else {
             return self.leave_out(format!("a line of the type {}", shown(&value["type"])));
         };
@@ -56,6 +59,29 @@ impl Reading {
             messages.last().map_or((0, 0), |last| (messages.len() - 1, last.parts.len()));
         self.answer_open();
         (self.conversation, self.left_out)
+    }
+
+    /// What had given way in the run that wrote the line gives way again.
+    fn compaction(&mut self, value: &Value) {
+        let names = |list: &'_ [Value]| -> Vec<String> {
+            list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        if let Value::Array(calls) = &value["cut"] {
+            let calls = names(calls);
+            self.conversation.cut_results(&calls.iter().map(String::as_str).collect());
+            return;
+        }
+        self.answer_open();
+        let parts: Result<Vec<Part>, _> =
+            value["parts"].as_array().into_iter().flatten().map(|value| part(value, Role::User)).collect();
+        let kept = value["kept"].as_u64().and_then(|kept| usize::try_from(kept).ok());
+        let done = match (parts, kept) {
+            (Ok(parts), Some(kept)) => self.conversation.begin_with(parts, kept),
+            _ => Err(()),
+        };
+        if done.is_err() {
+            self.leave_out("a compaction that does not fit".to_owned());
+        }
     }
 
     fn user(&mut self, parts: &[Value]) {

@@ -203,6 +203,24 @@ impl Http {
         self.replay.is_some()
     }
 
+    /// Writes down with what is recorded how many tokens the model reads, where the server's list of models said it.
+    pub fn record_window(&mut self, window: Option<u64>) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.window = window;
+        }
+    }
+
+    /// What the recorded run knew in this way at its next request.
+    pub fn recorded_window(&self) -> Option<u64> {
+        self.replay.as_ref()?.next_window()
+    }
+
+    /// The error that a refusal is, where it is final.
+    pub fn refused(&mut self, error: &ApiError, url: &str) -> Error {
+        self.failed_status = Some(error.status);
+        error_of_api(error, url)
+    }
+
     /// Sets how often a server that is overloaded is asked again, where that is less than the limit of all.
     pub fn retry_overload(&mut self, most: u32) {
         self.overload_retries = most;

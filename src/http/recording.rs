@@ -34,6 +34,9 @@ const KEPT_HEADERS: &[&str] = &[
 /// Which API and host a recording was made with: a header of its responses.
 const ORIGIN_HEADER: &str = "x-cotter-origin";
 
+/// How many tokens the model reads, where its server's list said it: a replay has no list to ask for.
+const WINDOW_HEADER: &str = "x-cotter-context-window";
+
 /// Where a recording comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
@@ -53,6 +56,8 @@ pub struct Recorder {
     /// the folder lies in the workspace, it can put a symbolic link in its place.
     opened: OwnedFd,
     origin: String,
+    /// How many tokens the model reads, where the server's list of models said it.
+    pub window: Option<u64>,
     secrets: Vec<Secret>,
     number: usize,
     file: Option<File>,
@@ -90,6 +95,7 @@ impl Recorder {
             folder: folder.to_owned(),
             opened,
             origin: format!("{api} {host}"),
+            window: None,
             secrets,
             number: 0,
             file: None,
@@ -107,6 +113,9 @@ impl Recorder {
         let request = hide(&format!("{request:#}\n"), &self.secrets);
         self.new_file("request.json", &request)?;
         let mut head = format!("HTTP/1.1 {status}\n{ORIGIN_HEADER}: {}\n", self.origin);
+        if let Some(window) = self.window {
+            head.push_str(&format!("{WINDOW_HEADER}: {window}\n"));
+        }
         for (name, value) in headers.iter().filter(|(name, _)| KEPT_HEADERS.contains(&name.as_str())) {
             match name.as_str() {
                 // A redirect repeats the query, which holds the key of some servers.
@@ -271,6 +280,14 @@ impl Replay {
         };
         let api = if api == "anthropic" { Api::Anthropic } else { Api::OpenAi };
         Ok(Origin { api, host, model: request["model"].as_str().unwrap_or("recorded").to_owned() })
+    }
+
+    /// How many tokens the model reads, as the recorded run knew before its next request.
+    pub fn next_window(&self) -> Option<u64> {
+        let (_, path) = self.responses.get(self.next)?;
+        let response = read_response(path).ok()?;
+        let (_, window) = response.headers.iter().find(|(name, _)| name == WINDOW_HEADER)?;
+        window.parse().ok()
     }
 
     /// The response to the next request, if the request is the one that was recorded.

@@ -149,6 +149,15 @@ pub fn retry(retry: &Retry) -> Value {
     })
 }
 
+/// The line of a conversation whose beginning was summarised.
+pub fn compact_boundary(before: u64, after: u64) -> Value {
+    json!({
+        "type": "system",
+        "subtype": "compact_boundary",
+        "compact_metadata": {"trigger": "auto", "pre_tokens": before, "post_tokens": after},
+    })
+}
+
 /// The line of one event of a growing reply.
 pub fn stream_event(event: Value) -> Value {
     json!({"type": "stream_event", "event": event, "parent_tool_use_id": null})

@@ -24,8 +24,7 @@ const DEFAULT_MAX_TOKENS: u32 = 32_000;
 /// The body up to the messages.
 pub fn head(settings: &Settings) -> String {
     let asked = settings.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
-    let asked = thinking::room(settings, asked);
-    let limit = settings.learnt.output_ceiling.map_or(asked, |ceiling| asked.min(ceiling));
+    let limit = settings.output_limit(thinking::room(settings, asked));
     let mark = static_mark(settings);
     let mut head = String::from(r#"{"model":"#);
     push_string(&mut head, &settings.model);
@@ -637,6 +636,7 @@ pub mod tests {
             system: String::new(),
             tools: Vec::new(),
             max_output_tokens: None,
+            context_window: None,
             temperature: None,
             stop: Vec::new(),
             thinking: Default::default(),

@@ -5,7 +5,11 @@
 
 use serde_json::Value;
 
-use super::{Api, Learnt, NoImages, Settings, excerpt, parse, thinking};
+use super::window::{self, Told};
+use super::{Api, Learnt, NoImages, Settings, excerpt, number, parse, thinking};
+
+/// What stands for the message of a refusal without one.
+const SAYS_NO_MORE: &str = "(the response says no more)";
 
 /// An error that an API reported, with its status or inside a successful response.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,7 +59,7 @@ impl ApiError {
         };
         error.status = status;
         if error.message.is_empty() {
-            error.message = "(the response says no more)".to_owned();
+            error.message = SAYS_NO_MORE.to_owned();
         }
         error
     }
@@ -105,6 +109,12 @@ impl ApiError {
         }
         if let Some(generation) = error["failed_generation"].as_str() {
             message = format!("{message} (the model wrote: {})", excerpt(generation));
+        }
+        // llama.cpp has the numbers beside the text; its older versions have them there alone.
+        if let (Some(prompt), Some(window)) = (number(&error["n_prompt_tokens"]), number(&error["n_ctx"]))
+            && !message.contains(&window.to_string())
+        {
+            message = format!("{message} (n_prompt_tokens: {prompt}, n_ctx: {window})");
         }
         if message.is_empty() {
             message = excerpt(&value.to_string());
@@ -158,11 +168,50 @@ impl ApiError {
         ])
     }
 
+    /// Whether the error may be that the conversation is too long, though it does not say so: a proxy knows only that
+    /// the body is, and Cerebras sends nothing beside the status.
+    pub fn may_be_overflow(&self) -> bool {
+        let may_be = match self.status {
+            413 => !self.is_of_rate(),
+            400 => self.message == SAYS_NO_MORE,
+            _ => false,
+        };
+        may_be || self.is_overflow()
+    }
+
+    /// Whether the error is about how much is sent in a time, or about something else that is too long.
+    fn is_of_rate(&self) -> bool {
+        self.mentions(&[
+            "rate limit",
+            "too many requests",
+            "throttling",
+            "tokens per minute",
+            "string_above_max_length",
+        ])
+    }
+
+    /// What the error says of tokens.
+    pub fn told(&self) -> Told {
+        window::told(&self.message)
+    }
+
+    /// The output limit that would fit beside the prompt, where that is worth more than making the prompt shorter.
+    fn room(&self, learnt: &Learnt) -> Option<u32> {
+        let Told { window: Some(window), prompt: Some(prompt), completion: Some(completion) } = self.told()
+        else {
+            return None;
+        };
+        // A little less: what a server counts is an estimate at times.
+        let left = window.checked_sub(prompt)? / 16 * 15;
+        let room = u32::try_from(left).ok()?;
+        // One that is lowered again and again, a little each time, would be asked for without end.
+        let is_less = learnt.room.is_none_or(|before| room <= before - before / 8);
+        (is_less && left < completion && left >= window / 8).then_some(room).filter(|room| *room > 0)
+    }
+
     fn is_overflow(&self) -> bool {
-        let excluded =
-            ["rate limit", "too many requests", "throttling", "tokens per minute", "string_above_max_length"];
         matches!(self.status, 400 | 413 | 422 | 500)
-            && !self.mentions(&excluded)
+            && !self.is_of_rate()
             && self.mentions(&[
                 "prompt is too long",
                 "request_too_large",
@@ -188,6 +237,11 @@ impl ApiError {
                 "`inputs` tokens + `max_new_tokens` must be",
                 "maximum input length",
                 "prompt token count of",
+                "current length is",
+                "longer than the maximum model length",
+                "context length is only",
+                "context length of only",
+                "`inputs` must have less than",
             ])
     }
 
@@ -195,7 +249,11 @@ impl ApiError {
     /// new was learnt: the request is worth asking again. Each lesson is learnt once.
     pub fn teach(&self, settings: &Settings, learnt: &mut Learnt) -> bool {
         let before = learnt.clone();
-        if matches!(self.status, 400 | 422) {
+        if self.is_overflow() {
+            if let Some(room) = self.room(learnt) {
+                (learnt.room, learnt.window) = (Some(room), self.told().window);
+            }
+        } else if matches!(self.status, 400 | 422) {
             self.teach_thinking(settings, learnt);
             match settings.api {
                 Api::OpenAi => self.teach_openai(settings, learnt),
@@ -610,5 +668,80 @@ mod tests {
         assert!(refusal(8192).teach(&settings, &mut learnt));
         assert!(!refusal(4096).teach(&settings, &mut learnt));
         assert_eq!(learnt.output_ceiling, Some(8192));
+    }
+
+    fn refusal(message: &str) -> ApiError {
+        of(400, &json!({"error": {"message": message}}).to_string())
+    }
+
+    #[test]
+    fn a_limit_of_the_reply_that_does_not_fit_beside_the_prompt_is_lowered() {
+        let settings = crate::provider::anthropic::tests::settings();
+        let asked = |prompt: u64, completion: u64| {
+            refusal(&format!(
+                "This model's maximum context length is 4096 tokens. However, you requested {} tokens ({prompt} in \
+                 the messages, {completion} in the completion).",
+                prompt + completion
+            ))
+        };
+        let mut learnt = Learnt::default();
+        assert!(asked(3000, 2000).teach(&settings, &mut learnt));
+        assert_eq!(learnt, Learnt { room: Some(1020), window: Some(4096), ..Learnt::default() });
+        // A little less each time would be asked for without end.
+        assert!(!asked(3001, 1020).teach(&settings, &mut learnt));
+        assert!(asked(3300, 1020).teach(&settings, &mut learnt));
+        assert_eq!(learnt.room, Some(735));
+        // Where next to nothing is left, the prompt is what is too long.
+        for (prompt, completion) in [(3700, 2000), (4096, 2000), (5000, 2000), (3000, 0)] {
+            assert!(!asked(prompt, completion).teach(&settings, &mut Learnt::default()), "{prompt}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_long_is_known_in_the_words_of_many_servers() {
+        let cases = [
+            (413, "Request Entity Too Large", false),
+            (
+                413,
+                "Request too large for model on tokens per minute (TPM): Limit 6000, Requested 9000",
+                false,
+            ),
+            (400, "Input is too long for requested model.", true),
+            (400, "Input Tokens Exceeded: Number of input tokens exceeds maximum length.", true),
+            (400, "Your input exceeds the context window of this model.", true),
+            (400, "The input token count (9) exceeds the maximum number of tokens allowed (8).", true),
+            (400, "invalid params, context window exceeds limit (2013)", true),
+            (400, "The decoder prompt (length 5000) is longer than the maximum model length of 4096.", true),
+            (400, "Current length is 9000 while limit is 8192", true),
+            (422, "Input validation error: `inputs` must have less than 1024 tokens. Given: 2000", true),
+            (500, "no user query found in messages", true),
+            (
+                400,
+                "max_tokens is too large: 100000. This model supports at most 16384 completion tokens",
+                false,
+            ),
+            (400, "string_above_max_length: maximum context length", false),
+            (404, "prompt is too long", false),
+        ];
+        for (status, message, expected) in cases {
+            let error = of(status, &json!({"error": {"message": message}}).to_string());
+            assert_eq!(error.verdict() == Verdict::Overflow, expected, "{message}");
+        }
+        // Cerebras says nothing at all.
+        assert!(of(413, "<html>Request Entity Too Large</html>").may_be_overflow());
+        assert!(!of(413, r#"{"error":"tokens per minute"}"#).may_be_overflow());
+        assert!(of(400, "").may_be_overflow() && of(413, "").may_be_overflow());
+        assert!(!of(400, "{}").may_be_overflow() && !of(404, "").may_be_overflow());
+    }
+
+    #[test]
+    fn numbers_beside_the_text_are_added_to_it() {
+        let body = r#"{"error":{"code":400,"message":"the request exceeds the available context size","type":"exceed_context_size_error","n_prompt_tokens":9000,"n_ctx":8192}}"#;
+        let error = of(400, body);
+        assert_eq!(
+            error.message,
+            "the request exceeds the available context size (n_prompt_tokens: 9000, n_ctx: 8192)"
+        );
+        assert_eq!(error.told(), Told { window: Some(8192), prompt: Some(9000), completion: None });
     }
 }

@@ -25,6 +25,7 @@ pub mod prices;
 pub mod shown;
 pub mod text_calls;
 pub mod thinking;
+pub mod window;
 
 pub use answer_form::AnswerForm;
 pub use errors::ApiError;
@@ -101,6 +102,8 @@ pub struct Settings {
     pub stop: Vec<String>,
     /// How hard the model is to think.
     pub thinking: thinking::Thinking,
+    /// How many tokens the model reads, as the user has it.
+    pub context_window: Option<u64>,
     /// The form of the final answer; absent where any text is one.
     pub answer: Option<AnswerForm>,
     /// What was learnt of this server from its refusals.
@@ -114,6 +117,17 @@ impl Settings {
             Api::OpenAi => format!("openai {}", self.model),
             Api::Anthropic => format!("anthropic {}", self.model),
         }
+    }
+
+    /// How many tokens the model reads, if that is known. What a server says holds only where it is less than what
+    /// the user says: some take fewer than their list promises.
+    pub fn window(&self) -> Option<u64> {
+        [self.context_window, self.learnt.window].into_iter().flatten().min()
+    }
+
+    /// The output limit that is sent where this one is wished for.
+    fn output_limit(&self, wished: u32) -> u32 {
+        [self.learnt.output_ceiling, self.learnt.room].into_iter().flatten().fold(wished, u32::min)
     }
 
     /// The tools that requests offer: those of the run, and the one that takes the answer where that is needed.
@@ -147,6 +161,10 @@ pub struct Learnt {
     pub reasoning_required: bool,
     /// The model's ceiling for the output limit.
     pub output_ceiling: Option<u32>,
+    /// How many tokens the model reads.
+    pub window: Option<u64>,
+    /// The output limit that is left beside a long prompt.
+    pub room: Option<u32>,
     /// How many of the four cache marks are to be left out.
     pub fewer_marks: u8,
     /// The effort asked for is refused.
@@ -235,7 +253,19 @@ pub struct Fragment {
     parts: usize,
 }
 
+impl Fragment {
+    fn new(settings: &Settings, message: &Message) -> Fragment {
+        let vendor_returns = message.origin.as_deref() == Some(&settings.origin());
+        let (text, mark_at) = match settings.api {
+            Api::OpenAi => openai::message(settings, message, vendor_returns),
+            Api::Anthropic => anthropic::message(settings, message, vendor_returns),
+        };
+        Fragment { text, mark_at, role: message.role, parts: message.parts.len() }
+    }
+}
+
 /// The conversation as it goes over the wire, kept from request to request.
+#[derive(Default)]
 pub struct Wire {
     head: String,
     fragments: Vec<Fragment>,
@@ -263,13 +293,28 @@ impl Wire {
             self.fragments.pop();
         }
         for message in &messages[self.fragments.len()..] {
-            let vendor_returns = message.origin.as_deref() == Some(&settings.origin());
-            let (text, mark_at) = match settings.api {
-                Api::OpenAi => openai::message(settings, message, vendor_returns),
-                Api::Anthropic => anthropic::message(settings, message, vendor_returns),
-            };
-            self.fragments.push(Fragment { text, mark_at, role: message.role, parts: message.parts.len() });
+            self.fragments.push(Fragment::new(settings, message));
         }
+    }
+
+    /// Renders these messages anew, whose parts have changed.
+    pub fn change(&mut self, settings: &Settings, messages: &[Message], changed: &[usize]) {
+        for index in changed {
+            if let (Some(fragment), Some(message)) = (self.fragments.get_mut(*index), messages.get(*index)) {
+                *fragment = Fragment::new(settings, message);
+            }
+        }
+    }
+
+    /// Renders a message that stands in the place of all but the last so many.
+    pub fn begin_with(&mut self, settings: &Settings, first: &Message, kept: usize) {
+        let end = self.fragments.len().saturating_sub(kept);
+        self.fragments.splice(..end, [Fragment::new(settings, first)]);
+    }
+
+    /// How many bytes stand before the messages.
+    pub fn head_length(&self) -> usize {
+        self.head.len()
     }
 
     /// The request body, in slices that are sent one after another.
@@ -832,5 +877,43 @@ mod tests {
         usage.add(Usage { input: 1, cache_write: u64::MAX, cache_read: 4, output: 5 });
         assert_eq!(usage, Usage { input: u64::MAX, cache_write: u64::MAX, cache_read: 6, output: 8 });
         assert_eq!(Usage { input: 1, cache_write: 2, cache_read: 3, output: 4 }.total_input(), 6);
+    }
+
+    /// A cut renders anew what it has changed and nothing else; what comes of it is what a new rendering gives.
+    #[test]
+    fn what_was_cut_is_rendered_as_if_it_had_always_been_so() {
+        use crate::conversation::Conversation;
+        let mut settings = anthropic::tests::settings();
+        for api in [Api::OpenAi, Api::Anthropic] {
+            settings.api = api;
+            let mut conversation = Conversation::default();
+            conversation.add_user("first");
+            for id in ["a", "b", "c"] {
+                let call = finish_call(id.to_owned(), "Read", "{}", None);
+                conversation.add_reply(vec![Part::Call(call)], &settings.origin());
+                let images = vec![Image::new("image/png", b"\x89PNG")];
+                conversation.add_result(CallResult {
+                    call_id: id.to_owned(),
+                    text: "long".to_owned(),
+                    images,
+                    is_error: false,
+                });
+            }
+            let mut wire = Wire::new(&settings);
+            wire.update(&settings, conversation.messages());
+            let fresh = |conversation: &Conversation| {
+                let mut wire = Wire::new(&settings);
+                wire.update(&settings, conversation.messages());
+                wire.body(&settings).concat()
+            };
+            let kept = wire.fragments[6].text.as_ptr();
+            let changed = conversation.cut_results(&["a", "b"].into());
+            wire.change(&settings, conversation.messages(), &changed);
+            assert!(wire.body(&settings).concat() == fresh(&conversation));
+            conversation.begin_with(vec![Part::Text("summary".to_owned())], 2).unwrap();
+            wire.begin_with(&settings, &conversation.messages()[0], 2);
+            assert!(wire.body(&settings).concat() == fresh(&conversation));
+            assert_eq!(wire.fragments[2].text.as_ptr(), kept);
+        }
     }
 }

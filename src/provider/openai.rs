@@ -27,7 +27,9 @@ pub fn head(settings: &Settings) -> String {
     if !learnt.no_stream_options {
         head.push_str(r#","stream_options":{"include_usage":true}"#);
     }
-    if let Some(limit) = settings.max_output_tokens {
+    // Where none is asked for, a server's own limit may be more than is left beside a long prompt.
+    if let Some(wished) = settings.max_output_tokens.or(learnt.room) {
+        let limit = settings.output_limit(wished);
         // OpenAI's newer models know only the long name, most other servers only the short one.
         let long = (settings.host == Host::OpenAi) != learnt.other_limit_name;
         let name = if long { "max_completion_tokens" } else { "max_tokens" };
@@ -628,6 +630,7 @@ mod tests {
             system: "be brief".to_owned(),
             tools: Vec::new(),
             max_output_tokens: Some(9),
+            context_window: None,
             temperature: None,
             stop: Vec::new(),
             thinking: Default::default(),

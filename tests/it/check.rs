@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 
 use crate::server::Request;
 
+mod compaction;
+
 /// Which rules hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Api {
@@ -34,7 +36,7 @@ pub fn requests(api: Api, requests: &[Request]) -> Checked {
 ///
 /// Errors: the first rule that does not hold.
 pub fn conversations(api: Api, requests: &[Request], most: usize) -> Checked {
-    let mut latest: Vec<&Request> = Vec::new();
+    let mut latest: Vec<Latest> = Vec::new();
     let posts =
         requests.iter().enumerate().filter(|(_, request)| request.complete && request.method == "POST");
     for (index, request) in posts {
@@ -47,12 +49,16 @@ pub fn conversations(api: Api, requests: &[Request], most: usize) -> Checked {
 }
 
 /// A request goes on with one of the conversations, or begins one if there may be more.
-fn goes_on<'a>(latest: &mut Vec<&'a Request>, request: &'a Request, most: usize) -> Checked {
+fn goes_on<'a>(latest: &mut Vec<Latest<'a>>, request: &'a Request, most: usize) -> Checked {
     let mut problem = Ok(());
-    for at in (0..latest.len()).rev() {
-        match grown(&latest[at].body, &request.body) {
+    let is_for_summary = compaction::ends_with_instruction(&raw_messages(&raw_members(&request.body)?)?);
+    for talk in latest.iter_mut().rev() {
+        match grown(&talk.request.body, &request.body, talk.summary) {
             Ok(()) => {
-                latest[at] = request;
+                match is_for_summary {
+                    true => talk.summary = Summary::Asked,
+                    false => *talk = Latest { request, summary: Summary::None },
+                }
                 return Ok(());
             }
             found => problem = problem.and(found),
@@ -61,8 +67,24 @@ fn goes_on<'a>(latest: &mut Vec<&'a Request>, request: &'a Request, most: usize)
     if latest.len() >= most {
         return problem;
     }
-    latest.push(request);
+    // A run that goes on with an earlier one may have to begin with a summary, of which less follows than was there.
+    if !is_for_summary {
+        latest.push(Latest { request, summary: Summary::None });
+    }
     Ok(())
+}
+
+/// The last request of a conversation, summaries aside.
+struct Latest<'a> {
+    request: &'a Request,
+    summary: Summary,
+}
+
+/// Whether the model was asked for a summary, which the next request may hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Summary {
+    None,
+    Asked,
 }
 
 fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Checked {
@@ -620,7 +642,7 @@ fn gains_answer_tool(
 /// The later body's system prompt, tools and first messages are the earlier one's, byte for byte
 /// apart from cache marks. A last message of the user's, or of a server that paused, may have grown,
 /// because neighbours are merged.
-fn grown(earlier: &[u8], later: &[u8]) -> Checked {
+fn grown(earlier: &[u8], later: &[u8], summary: Summary) -> Checked {
     let (earlier, later) = (raw_members(earlier)?, raw_members(later)?);
     for key in ["system", "tools"] {
         let [before, now] = [&earlier, &later].map(|body| body.get(key).map(|raw| without_marks(raw.get())));
@@ -629,6 +651,13 @@ fn grown(earlier: &[u8], later: &[u8]) -> Checked {
     }
     let other_model = earlier.get("model").map(|raw| raw.get()) != later.get("model").map(|raw| raw.get());
     let (before, now) = (raw_messages(&earlier)?, raw_messages(&later)?);
+    if compaction::asks_for_summary(&before, &now, has_grown)
+        || summary == Summary::Asked && compaction::is_summarized(&before, &now, has_grown)
+    {
+        return Ok(());
+    }
+    let before =
+        compaction::after_cuts(&before, &now).ok_or("a result was cut and its size is told wrong")?;
     for (index, message) in before.iter().enumerate() {
         let found = now.get(index).map(String::as_str).unwrap_or_default();
         let is_last = index + 1 == before.len();
@@ -703,7 +732,11 @@ fn text_at<'a>(fields: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
 mod tests {
     use serde_json::json;
 
-    use super::*;
+    use super::{grown as grown_after, *};
+
+    fn grown(earlier: &[u8], later: &[u8]) -> Checked {
+        grown_after(earlier, later, Summary::None)
+    }
 
     fn problem(api: Api, value: &Value) -> String {
         body(api, value.to_string().as_bytes()).err().unwrap_or_default()

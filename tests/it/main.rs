@@ -8,6 +8,7 @@ mod budgets;
 mod check;
 mod client;
 mod command_line;
+mod compaction;
 mod containment;
 mod context;
 mod control;

@@ -271,3 +271,23 @@ fn a_reply_that_nothing_stands_before_gets_a_beginning() {
     let (conversation, _) = read(&[CALLS]);
     assert_eq!(texts_of(&conversation)[0], format!("User: {LOST_BEGINNING}"));
 }
+
+/// A file of others' making, or one that lost lines, is read all the same.
+#[test]
+fn a_compaction_that_does_not_fit_is_left_out() {
+    let lines = [
+        r#"{"type":"user","parts":[{"type":"text","text":"a"}]}"#,
+        r#"{"type":"compaction","cut":["nowhere",7]}"#,
+        r#"{"type":"compaction","parts":[{"type":"text","text":"b"}],"kept":7}"#,
+        r#"{"type":"compaction","parts":[{"type":"text","text":"b"}]}"#,
+        r#"{"type":"compaction","parts":[{"type":"call","id":"x","name":"Read","arguments":"{}"}],"kept":0}"#,
+        r#"{"type":"compaction","parts":[{"type":"result","call_id":"x","text":"","is_error":false}],"kept":0}"#,
+        r#"{"type":"compaction"}"#,
+    ];
+    let mut reading = Reading::default();
+    lines.iter().for_each(|line| reading.line(line.as_bytes()));
+    let (conversation, left_out) = reading.finish();
+    assert_eq!(left_out, [("a compaction that does not fit".to_owned(), 5)]);
+    assert_eq!(conversation.messages().len(), 1);
+    assert_eq!(conversation.messages()[0].text(), "a");
+}
