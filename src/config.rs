@@ -198,11 +198,12 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         replay.keep_secret(secrets.clone());
     }
     let default_idle_secs = if loopback { 600 } else { 120 };
+    let idle_timeout = Duration::from_secs(args.idle_timeout_secs.unwrap_or(default_idle_secs).into());
     let network = NetworkSettings {
         ca_bundle: args.cacert.clone().or_else(|| environment.raw("SSL_CERT_FILE").map(PathBuf::from)),
         proxies: proxies(environment)?,
-        idle_timeout: Duration::from_secs(args.idle_timeout_secs.unwrap_or(default_idle_secs).into()),
-        connect_timeout: Duration::from_secs(30),
+        idle_timeout,
+        connect_timeout: CONNECT_TIMEOUT.min(idle_timeout),
         alarm: alarm.clone(),
     };
     let now = clock(environment, replay.is_some())?;
@@ -307,6 +308,9 @@ pub fn enter(directory: &Path) -> Result<(), Error> {
     std::env::set_current_dir(directory)
         .map_err(|error| Error::Usage(format!("cannot run in \"{}\": {error}", directory.display())))
 }
+
+/// How long making a connection may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 const BUILT_IN_PROMPT: &str = include_str!("prompt.md");
 

@@ -10,9 +10,19 @@ use crate::http::{Answer, Trouble, net};
 use crate::provider::{self, Api, ApiError, Fault, Reader, Reply, Spent, errors};
 use crate::sse;
 
-/// The longest reply, and the most that is read of an error.
-const MOST_REPLY_BYTES: usize = 256 * 1024 * 1024;
+/// The longest stream. The longest replies of real models take some tens of MiB: a few hundred bytes a token.
+const MOST_STREAM_BYTES: usize = 128 << 20;
+
+/// How much of a stream may pass without an event, be it one that does not end, comments or blank lines: a
+/// server that keeps a silent connection alive sends a few bytes a second. Likewise the longest document.
+const MOST_EVENT_BYTES: usize = 64 << 20;
+
+/// The most that is read of an error, and for how long: the status says the most.
 const MOST_ERROR_BYTES: usize = 1024 * 1024;
+const ERROR_PATIENCE: Duration = Duration::from_secs(10);
+
+/// How long the usage that may follow a whole reply is awaited.
+const USAGE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// What there was of a reply that did not come to its end.
 pub struct Broken {
@@ -40,13 +50,14 @@ pub fn read(
     }
     let mut reader = Reader::new(api);
     let read = read_into(&mut reader, answer, grown);
-    // What can be long is copied only where it will be of use.
-    let text = if reader.is_whole() { String::new() } else { reader.visible_text().to_owned() };
+    // What can be long is copied only where it may be of use.
+    let is_of_no_use = reader.is_whole() || matches!(read, Err(Trouble::Fault(Fault::Malformed(_), _)));
+    let text = if is_of_no_use { String::new() } else { reader.visible_text().to_owned() };
     let part = Broken { spent: reader.spent(), text };
     let reply = match read {
         Ok(()) => reader.finish().map_err(Trouble::from),
         // Where the reply is whole the connection may end as it likes.
-        Err(Trouble::Network(failure)) => reader.finish().map_err(|_| Trouble::Network(failure)),
+        Err(trouble @ Trouble::Network(_)) => reader.finish().map_err(|_| trouble),
         Err(trouble) => Err(trouble),
     };
     reply.inspect_err(|_| broken.push(part))
@@ -62,23 +73,30 @@ fn read_into(
     let mut decoder = sse::Decoder::default();
     let mut buffer = vec![0; 32 * 1024];
     let mut head = Vec::new();
-    let mut streaming = false;
-    let mut received = 0;
+    let (mut streaming, mut hurries) = (false, false);
+    let (mut received, mut since_event) = (0, 0);
     loop {
         let count = answer.read(&mut buffer)?;
         let bytes = &buffer[..count];
         received += count;
-        if received > MOST_REPLY_BYTES {
-            return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
+        since_event += count;
+        if received > MOST_STREAM_BYTES || since_event > MOST_EVENT_BYTES {
+            return match reader.awaits_usage() {
+                true => Ok(()),
+                false if received > MOST_STREAM_BYTES => Err(too_long(MOST_STREAM_BYTES)),
+                false => {
+                    let why = format!("{} MiB of it hold no event", MOST_EVENT_BYTES >> 20);
+                    Err(Fault::Malformed(why).into())
+                }
+            };
         }
         if !streaming {
-            // Blanks before a reply keep the connection alive; they may be many.
-            if head.trim_ascii().is_empty() {
-                head.clear();
-            }
             head.extend_from_slice(bytes);
             match form(&head) {
-                Form::Blank if count > 0 => continue,
+                Form::Blank if count > 0 => {
+                    drop_blanks(&mut head);
+                    continue;
+                }
                 Form::Blank => return Err(Fault::Incomplete.into()),
                 Form::Document => return read_document(answer, head, reader),
                 Form::Foreign(what) => return Err(Fault::Malformed(what).into()),
@@ -89,6 +107,7 @@ fn read_into(
             decoder.feed(bytes);
         }
         while let Some(event) = decoder.next_event() {
+            since_event = 0;
             reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
             // At each event, however many came at once: how a reply is told is not to depend on the network.
             grown(reader)?;
@@ -99,6 +118,23 @@ fn read_into(
         if count == 0 {
             return Ok(());
         }
+        if reader.awaits_usage() && !hurries {
+            hurries = true;
+            answer.hurry(USAGE_PATIENCE);
+        }
+    }
+}
+
+fn too_long(most_bytes: usize) -> Trouble {
+    Fault::Malformed(format!("it is longer than {} MiB", most_bytes >> 20)).into()
+}
+
+/// Blanks before a reply keep the connection alive; they may be many. What may be a mark is kept.
+fn drop_blanks(head: &mut Vec<u8>) {
+    if head.starts_with(BYTE_ORDER_MARK) {
+        head.truncate(BYTE_ORDER_MARK.len());
+    } else if head.trim_ascii().is_empty() {
+        head.clear();
     }
 }
 
@@ -110,8 +146,9 @@ enum Form {
     Foreign(String),
 }
 
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 fn form(head: &[u8]) -> Form {
-    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
     let start = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head).trim_ascii_start();
     match start {
         [] => Form::Blank,
@@ -146,11 +183,9 @@ fn looks_like_events(start: &[u8]) -> bool {
 }
 
 fn read_document(mut answer: Answer, mut text: Vec<u8>, reader: &mut Reader) -> Result<(), Trouble> {
-    let (rest, whole) = answer.read_all(MOST_REPLY_BYTES)?;
-    if !whole {
-        return Err(Fault::Malformed(format!("it is longer than {MOST_REPLY_BYTES} bytes")).into());
+    if !answer.read_all(&mut text, MOST_EVENT_BYTES)? {
+        return Err(too_long(MOST_EVENT_BYTES));
     }
-    text.extend_from_slice(&rest);
     let text = String::from_utf8_lossy(&text);
     let text = text.trim_start_matches('\u{feff}').trim();
     // Where the server says no length, a reply that breaks off ends like any other.
@@ -162,12 +197,12 @@ fn read_document(mut answer: Answer, mut text: Vec<u8>, reader: &mut Reader) -> 
 
 fn refusal(mut answer: Answer, hint: Option<Duration>) -> Trouble {
     let content_type = answer.header("content-type").unwrap_or_default().to_owned();
-    // A body that breaks off is still worth reading: the status says the most.
-    let body = match answer.read_all(MOST_ERROR_BYTES) {
-        Ok((body, _)) => body,
-        Err(Trouble::Fatal(error)) => return Trouble::Fatal(error),
-        Err(_) => Vec::new(),
-    };
+    // A body that breaks off is still worth reading.
+    let mut body = Vec::new();
+    answer.hurry(ERROR_PATIENCE);
+    if let Err(Trouble::Fatal(error)) = answer.read_all(&mut body, MOST_ERROR_BYTES) {
+        return Trouble::Fatal(error);
+    }
     let mut error = ApiError::from_response(answer.status, &content_type, &body);
     error.should_retry = answer.should_retry();
     error.has_retry_after = hint.is_some();

@@ -126,19 +126,25 @@ impl Answer<'_> {
         Ok(count)
     }
 
-    /// The body, at most so many bytes of it, and whether that was all.
-    pub fn read_all(&mut self, limit: usize) -> Result<(Vec<u8>, bool), Trouble> {
-        let mut body = Vec::new();
+    /// Adds the rest of the body to what is there of it, up to so many bytes in all. True if that was all.
+    pub fn read_all(&mut self, body: &mut Vec<u8>, limit: usize) -> Result<bool, Trouble> {
         let mut buffer = vec![0; 64 * 1024];
         loop {
             match self.read(&mut buffer)? {
-                0 => return Ok((body, true)),
+                0 => return Ok(true),
                 count => body.extend_from_slice(&buffer[..count]),
             }
             if body.len() > limit {
                 body.truncate(limit);
-                return Ok((body, false));
+                return Ok(false);
             }
+        }
+    }
+
+    /// The rest of the body is of little use: it is read no longer than this.
+    pub fn hurry(&self, limit: Duration) {
+        if let Body::Live(response) = &self.body {
+            response.hurry(limit);
         }
     }
 
@@ -300,7 +306,9 @@ impl Http {
     /// Fetches something that is neither recorded nor tried twice: its status and body.
     pub fn get(&mut self, url: &str, headers: &[(String, String)]) -> Result<(u16, Vec<u8>), Failure> {
         const LIMIT: usize = 4 * 1024 * 1024;
+        const PATIENCE: Duration = Duration::from_secs(30);
         let mut response = self.client.get(url, headers)?;
+        response.hurry(PATIENCE);
         let mut body = Vec::new();
         let mut buffer = vec![0; 16 * 1024];
         loop {
@@ -323,7 +331,7 @@ impl Http {
             Trouble::Network(
                 Failure::Setup(_)
                 | Failure::Certificate(_)
-                | Failure::ProxyRefusal(_)
+                | Failure::Refused(_)
                 | Failure::Protocol(_)
                 | Failure::Ended(_),
             ) => 0,
@@ -346,7 +354,7 @@ impl Failure {
             Failure::Setup(text) => Error::Usage(text),
             Failure::Protocol(text) => Error::Malformed(text),
             Failure::Certificate(text)
-            | Failure::ProxyRefusal(text)
+            | Failure::Refused(text)
             | Failure::Connect(text)
             | Failure::Broken(text)
             | Failure::Stalled { text, .. } => Error::Network(text),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustls::CertificateError;
+use rustls::{AlertDescription, CertificateError};
 use ureq::http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use ureq::http::{Method, Request, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
@@ -61,8 +61,8 @@ pub enum Failure {
     Setup(String),
     /// The server's certificate is not to be trusted. Trying again does not help.
     Certificate(String),
-    /// The proxy refuses the connection (4xx). Trying again does not help.
-    ProxyRefusal(String),
+    /// The proxy refuses the connection (4xx), or TLS cannot be agreed on. Trying again does not help.
+    Refused(String),
     /// No connection was made: name lookup, TCP, proxy or TLS.
     Connect(String),
     /// No byte came or went for the idle limit.
@@ -85,7 +85,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Setup(text)
             | Failure::Certificate(text)
-            | Failure::ProxyRefusal(text)
+            | Failure::Refused(text)
             | Failure::Connect(text)
             | Failure::Stalled { text, .. }
             | Failure::Broken(text)
@@ -292,6 +292,7 @@ impl Response {
         watch: Arc<Watch>,
         is_socks: bool,
     ) -> Response {
+        watch.headway();
         let (parts, body) = response.into_parts();
         let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         Response {
@@ -317,21 +318,44 @@ impl Response {
             return end.clone().map(|()| 0);
         }
         // A stream that never stalls is not read for ever either.
-        let read = match self.peer.alarm.rung() {
-            Some(_) => Err(io::ErrorKind::TimedOut.into()),
-            None => self.body.read(buffer),
-        };
+        let is_late = self.peer.alarm.rung().is_some() || self.watch.is_late();
+        let read = if is_late { Err(io::ErrorKind::TimedOut.into()) } else { self.body.read(buffer) };
         let result = match read {
             Ok(0) if !buffer.is_empty() && self.is_cut_by_reset() => Err(self
                 .peer
                 .explain(io::Error::from(io::ErrorKind::ConnectionReset).into(), Phase::Answering)),
-            Ok(amount) => Ok(amount),
+            Ok(amount) => {
+                self.watch.headway();
+                Ok(amount)
+            }
+            // What was read before the reset may have told it as an end.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && self.watch.is_reset() => Err(self
+                .peer
+                .explain(io::Error::from(io::ErrorKind::ConnectionReset).into(), Phase::Answering)),
             Err(error) => Err(self.peer.explain(error.into(), Phase::Answering)),
         };
+        let result = result.map_err(|failure| self.named_late(failure));
         if !buffer.is_empty() && !matches!(result, Ok(1..)) {
             self.end = Some(result.clone().map(|_| ()));
         }
         result
+    }
+
+    /// The same failure, told as what it is where the time for the rest of the body was over.
+    fn named_late(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Stalled { answered, .. } if self.watch.is_late() => Failure::Stalled {
+                text: format!("{} did not come to the end of its answer in time", self.peer),
+                answered,
+            },
+            failure => failure,
+        }
+    }
+
+    /// Reads the rest of the body for at most `limit` from now, and no longer than a silence may last; what has
+    /// not come by then has stalled.
+    pub fn hurry(&self, limit: Duration) {
+        self.watch.set_deadline(Instant::now().checked_add(limit.min(self.peer.idle_timeout)));
     }
 
     /// Waits at most `limit` for the end of a body of which everything needed was read, so that the
@@ -340,7 +364,7 @@ impl Response {
         if self.is_socks {
             return;
         }
-        self.watch.set_deadline(Instant::now().checked_add(limit));
+        self.hurry(limit);
         while matches!(self.read(&mut [0; 4096]), Ok(1..)) {}
         self.watch.set_deadline(None);
     }
@@ -424,6 +448,9 @@ impl Peer {
                     "connecting to {self} failed: the proxy's answer is not HTTP/1.1: {error}"
                 )),
             },
+            ureq::Error::LargeResponseHeader(..) if phase == Phase::Answering => {
+                Failure::Broken(format!("the answer of {self} is framed wrongly: its framing has no end"))
+            }
             ureq::Error::LargeResponseHeader(..) => Failure::Protocol(format!(
                 "the head of the answer of {self} is longer than {} KiB",
                 HEAD_BYTES / 1024
@@ -468,10 +495,14 @@ impl Peer {
             _ if matches!(phase, Phase::Asking | Phase::Answering) => {
                 Failure::Broken(format!("the TLS connection to {host} broke: {error}"))
             }
-            rustls::Error::InvalidMessage(_) => Failure::Connect(format!(
+            // The server has failed, or is on its way down.
+            rustls::Error::AlertReceived(
+                AlertDescription::InternalError | AlertDescription::UserCanceled,
+            ) => Failure::Connect(format!("TLS with {host} could not be agreed on: {error}")),
+            rustls::Error::InvalidMessage(_) => Failure::Refused(format!(
                 "{host} does not answer with TLS (is it meant to be reached by http:// and not https://?)"
             )),
-            _ => Failure::Connect(format!("TLS with {host} could not be agreed on: {error}")),
+            _ => Failure::Refused(format!("TLS with {host} could not be agreed on: {error}")),
         }
     }
 
@@ -488,7 +519,7 @@ impl Peer {
         };
         let text = format!("the proxy {proxy} did not connect to {}: {why}", self.host);
         match status {
-            Some(status) if status.starts_with('4') => Failure::ProxyRefusal(text),
+            Some(status) if status.starts_with('4') => Failure::Refused(text),
             _ => Failure::Connect(text),
         }
     }

@@ -24,6 +24,10 @@ use super::net::Failure;
 use super::proxy::is_localhost;
 use crate::alarm::Alarm;
 
+/// How many bytes may come without any headway. ureq itself reads interim heads, trailers and whatever else
+/// frames an answer as long as they come.
+const MOST_IDLE_BYTES: usize = 256 * 1024;
+
 /// What a transport and the exchange that uses it tell each other; ureq stands between them and has no
 /// word for it. One for each client: a client has one exchange under way at a time.
 #[derive(Debug, Default)]
@@ -37,6 +41,8 @@ struct Observed {
     fresh: bool,
     /// When waiting for input ends, whatever the idle limit.
     deadline: Option<Instant>,
+    /// How many bytes came since the exchange last made headway.
+    idle_bytes: usize,
     /// Whether a read of this exchange met a reset, which ureq takes for the end of an unframed body.
     reset: bool,
 }
@@ -60,6 +66,16 @@ impl Watch {
     /// Whether the connection was reset.
     pub fn is_reset(&self) -> bool {
         self.observed().reset
+    }
+
+    /// The exchange has made headway: the head of the answer is whole, or a piece of its body is.
+    pub fn headway(&self) {
+        self.observed().idle_bytes = 0;
+    }
+
+    /// Whether the moment at which waiting ends is over.
+    pub fn is_late(&self) -> bool {
+        self.observed().deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Sets or lifts the moment at which waiting for input ends.
@@ -310,8 +326,10 @@ impl Transport for TcpTransport {
             self.watch.observed().deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let until_alarm = self.alarm.is_set().then(|| self.alarm.shortened(self.idle_timeout));
         // The socket's own limit is the idle limit; any other is waited for first.
+        // Where one is over nothing is taken any more, though it be there: an answer may never end.
         if let Some(limit) = total_limit(&timeout).into_iter().chain(until_deadline).chain(until_alarm).min()
-            && self.alarm.wait_for(Some((self.stream.as_fd(), PollFlags::IN)), Some(limit))?.is_empty()
+            && (limit.is_zero()
+                || self.alarm.wait_for(Some((self.stream.as_fd(), PollFlags::IN)), Some(limit))?.is_empty())
         {
             return Err(ureq::Error::Timeout(timeout.reason));
         }
@@ -334,6 +352,11 @@ impl Transport for TcpTransport {
             }
         };
         self.buffers.input_appended(amount);
+        let mut observed = self.watch.observed();
+        observed.idle_bytes += amount;
+        if observed.idle_bytes > MOST_IDLE_BYTES {
+            return Err(ureq::Error::LargeResponseHeader(observed.idle_bytes, MOST_IDLE_BYTES));
+        }
         Ok(amount > 0)
     }
 

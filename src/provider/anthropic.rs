@@ -11,9 +11,9 @@ use serde_json::{Map, Value, json};
 
 use super::shown::Growing;
 use super::{
-    ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stated, Stop, Usage, finish_call, hashed_id, is_too_deep,
-    legal_name, number, parse_and_mend, plain_name, push_string, result_text, shown_images, static_mark,
-    thinking,
+    ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stated, Stop, Usage, excerpt, finish_call, hashed_id,
+    is_too_deep, legal_name, number, parse_and_mend, plain_name, push_string, result_text, shown_images,
+    static_mark, thinking,
 };
 use crate::conversation::{Image, Message, Part, Role};
 use crate::sse;
@@ -229,6 +229,12 @@ impl Reader {
                 self.take_usage(&value["usage"]);
             }
             "message_stop" => self.over = true,
+            "" if !self.begun => {
+                return Err(Fault::Malformed(format!(
+                    "its events have no type, does the server speak another API (--api)? It begins: {}",
+                    excerpt(&event.data)
+                )));
+            }
             // `ping`, `content_block_stop`, and whatever may be added: the API promises to add.
             _ => {}
         }

@@ -573,6 +573,15 @@ impl Reader {
         }
     }
 
+    /// Whether what is here can be finished as it is, and nothing but its usage may follow. In Messages its end
+    /// follows, and is told.
+    pub fn awaits_usage(&self) -> bool {
+        match self {
+            Reader::OpenAi(reader) => reader.is_whole(),
+            Reader::Anthropic(_) => false,
+        }
+    }
+
     /// The blocks so far, in order, each with a number that stays its own.
     pub fn growing(&self) -> Vec<(u64, Growing<'_>)> {
         match self {

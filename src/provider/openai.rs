@@ -282,6 +282,8 @@ pub struct Reader {
     usage: Usage,
     cost: Stated,
     has_choice: bool,
+    /// The first event that is none of this API's.
+    foreign: Option<String>,
     done: bool,
 }
 
@@ -297,7 +299,13 @@ impl Reader {
         if event.kind == "error" && value.get("error").is_none() {
             return Err(Fault::Api(ApiError::from_value(&value)));
         }
-        self.take(&value, "delta")
+        self.take(&value, "delta")?;
+        let is_ours = ["choices", "usage", "x_groq"].into_iter().any(|member| value.get(member).is_some());
+        let says_nothing = value["type"] == "ping" || value.as_object().is_some_and(Map::is_empty);
+        if !is_ours && !says_nothing && self.foreign.is_none() {
+            self.foreign = Some(excerpt(data));
+        }
+        Ok(())
     }
 
     /// Takes a whole reply in one document.
@@ -538,6 +546,11 @@ impl Reader {
 
     /// The whole reply. A finish reason or `[DONE]` makes it whole; many proxies send only one of them.
     pub fn finish(self) -> Result<Reply, Fault> {
+        if let (Some(foreign), false) = (&self.foreign, self.has_choice) {
+            return Err(Fault::Malformed(format!(
+                "it has no \"choices\", does the server speak another API (--api)? It begins: {foreign}"
+            )));
+        }
         if !self.done && self.finish_reason.is_none() {
             return Err(Fault::Incomplete);
         }
@@ -662,6 +675,18 @@ mod tests {
 
     fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
         (id.to_owned(), name.to_owned(), arguments.to_owned())
+    }
+
+    #[test]
+    fn a_stream_without_a_choice_is_another_apis_unless_it_only_kept_the_connection_alive() {
+        let other = r#"{"type":"message_start","message":{"id":"msg_1"}}"#;
+        let why =
+            format!("it has no \"choices\", does the server speak another API (--api)? It begins: {other}");
+        assert_eq!(read(&[other, r#"{"type":"message_stop"}"#]), Err(Fault::Malformed(why.clone())));
+        assert_eq!(read(&[r#"{"type":"ping"}"#, "{}", other]), Err(Fault::Malformed(why)));
+        let usage = r#"{"choices":[],"usage":{"prompt_tokens":1}}"#;
+        assert_eq!(read(&[r#"{"type":"ping"}"#, "{}", usage]), Err(Fault::Incomplete));
+        assert_eq!(read(&[other, &delta(r#"{"content":"x"}"#)]), Err(Fault::Incomplete));
     }
 
     #[test]

@@ -276,7 +276,7 @@ fn tell(stage: &Stage, launch: &Launch, cells: &[Cell]) -> Vec<Told> {
         false => script,
     };
     run(&mut stage.shell(server.port(), &script)).code(0).stdout("Done.\n");
-    let Record { requests, problems } = server.stop();
+    let Record { requests, problems, .. } = server.stop();
     assert!(problems.is_empty(), "{problems:?}");
     check::requests(Api::OpenAi, &requests).unwrap();
     let told = results(Api::OpenAi, &requests.last().unwrap().json());

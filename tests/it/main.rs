@@ -20,6 +20,7 @@ mod events;
 mod exchange_rates;
 mod executables;
 mod exit_codes;
+mod faults;
 mod files;
 mod images;
 mod interactive;

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
 use serde_json::Value;
 
@@ -35,6 +36,26 @@ fn with_block(readme: &str, marker: &str, block: &str) -> String {
         false => rest.split_inclusive('\n').take_while(|line| line.starts_with('|')).map(str::len).sum(),
     };
     format!("{}{block}{}", &readme[..start], &rest[end..])
+}
+
+/// Held while README is written anew.
+static BLESSING: Mutex<()> = Mutex::new(());
+
+fn blesses() -> bool {
+    std::env::var_os("BLESS").is_some()
+}
+
+/// Writes this table behind its marker if `BLESS` asks for it; else looks at what is written there.
+pub fn compare_or_bless(marker: &str, table: &str, compare: impl FnOnce(&str)) {
+    let _held = BLESSING.lock().unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
+    let readme = fs::read_to_string(&path).unwrap();
+    if blesses() {
+        return fs::write(&path, with_block(&readme, marker, table)).unwrap();
+    }
+    let (_, rest) = readme.split_once(marker).unwrap_or_else(|| panic!("README has no {marker}"));
+    let lines = rest[1..].split_inclusive('\n').take_while(|line| line.starts_with('|'));
+    compare(&lines.collect::<String>());
 }
 
 /// Where the flags of `claude` stand.
@@ -73,6 +94,7 @@ fn permissions() -> String {
 
 #[test]
 fn the_lists_in_readme_are_what_the_program_says() {
+    let _held = BLESSING.lock().unwrap();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
     let readme = fs::read_to_string(&path).unwrap();
     let mut expected =
@@ -106,7 +128,7 @@ fn the_lists_in_readme_are_what_the_program_says() {
     });
     expected = with_block(&expected, "<!-- tools -->", &table("tool", tools.collect()));
     expected = with_block(&expected, "<!-- permissions -->", &permissions());
-    if std::env::var_os("BLESS").is_some() {
+    if blesses() {
         fs::write(&path, &expected).unwrap();
     } else {
         assert_eq!(readme, expected, "README is out of date: run BLESS=1 cargo test readme");

@@ -310,6 +310,20 @@ fn a_wait_that_would_be_too_long_is_not_begun() {
 }
 
 #[test]
+fn all_waits_together_are_limited() {
+    for api in BOTH {
+        let refusals = ["retry-after-ms: 20", "retry-after: 120"]
+            .map(|line| refusal(api, 429, "rate_limit_error", "Slow down.").header(line));
+        let outcome = run(api, &[], refusals);
+        const WHY: &str = "the API is overloaded or limits the rate (HTTP 429: Slow down.)";
+        outcome.code(5).stdout("").request_count(2).stderr(&format!(
+            "cotter: {WHY}: asking again in 0.0 s (1 of 4)\n\
+             cotter: {WHY}; not asked again: the wait of 120 s would exceed 120 s in all\n"
+        ));
+    }
+}
+
+#[test]
 fn the_servers_own_word_on_asking_again_is_heard() {
     for api in BOTH {
         let refused = refusal(api, 503, "x", "Gone.").header(SOON).header("x-should-retry: false");

@@ -33,7 +33,14 @@ pub enum Ending {
     Reset,
     /// Nothing more is sent until the client goes.
     Stall,
+    /// These bytes follow one by one, again and again and with a rest after each, until the client goes.
+    Drip(&'static [u8]),
+    /// These bytes follow again and again until the client goes or has taken so many of them; then all is over.
+    Flood(&'static [u8], u64),
 }
+
+/// The rest after each byte that drips.
+const REST: Duration = Duration::from_millis(100);
 
 /// When a reply is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +129,13 @@ impl Reply {
         let mut reply = Reply::new(200, "text/plain", "").cut(0, ending);
         reply.has_head = false;
         reply
+    }
+
+    /// Bytes as they go over the wire, HTTP or not; then the connection ends in this way.
+    pub fn raw(bytes: impl AsRef<[u8]>, ending: Ending) -> Reply {
+        let reply = Reply::new(200, "text/plain", bytes.as_ref());
+        let length = reply.body.len();
+        Reply { has_head: false, framing: Framing::Close, ..reply.cut(length, ending) }
     }
 
     /// The reply in a file of the project, named from its root.
@@ -264,6 +278,8 @@ pub struct Record {
     pub requests: Vec<Request>,
     /// What was wrong with the exchange as such: a request too many, a reply nobody asked for.
     pub problems: Vec<String>,
+    /// How many bytes of replies the client's side took; what it did not read of them is not known here.
+    pub sent: u64,
 }
 
 #[derive(Default)]
@@ -271,6 +287,7 @@ struct State {
     replies: VecDeque<Reply>,
     requests: Vec<Request>,
     problems: Vec<String>,
+    sent: u64,
     connections: Vec<Weak<TcpStream>>,
     stopping: bool,
 }
@@ -314,7 +331,7 @@ impl Server {
         if !state.replies.is_empty() {
             problems.push(format!("{} replies were never asked for", state.replies.len()));
         }
-        Record { requests: std::mem::take(&mut state.requests), problems }
+        Record { requests: std::mem::take(&mut state.requests), problems, sent: state.sent }
     }
 }
 
@@ -359,7 +376,10 @@ fn serve(connection: usize, stream: &TcpStream, state: &Mutex<State>) {
         if let Some(gate) = &reply.gate {
             gate.pass();
         }
-        if send(&reply, stream).is_err() || !reply.leaves_the_connection_open() {
+        let mut counted = Counted { stream, count: 0 };
+        let sent = send(&reply, &mut counted);
+        state.lock().unwrap().sent += counted.count;
+        if sent.is_err() || !reply.leaves_the_connection_open() {
             return;
         }
     }
@@ -432,7 +452,25 @@ fn read_body(body: &mut [u8], reply: &Reply, mut stream: &TcpStream) -> io::Resu
     }
 }
 
-fn send(reply: &Reply, mut stream: &TcpStream) -> io::Result<()> {
+/// A connection that counts what it takes.
+struct Counted<'a> {
+    stream: &'a TcpStream,
+    count: u64,
+}
+
+impl Write for Counted<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.stream.write(bytes)?;
+        self.count += count as u64;
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+fn send(reply: &Reply, stream: &mut Counted) -> io::Result<()> {
     if reply.has_head {
         stream.write_all(reply.head().as_bytes())?;
     }
@@ -454,7 +492,9 @@ fn send(reply: &Reply, mut stream: &TcpStream) -> io::Result<()> {
     }
     match reply.cut {
         None if reply.framing == Framing::Chunked => stream.write_all(b"0\r\n\r\n"),
-        Some((_, Ending::Stall)) => wait_until_gone(stream),
+        Some((_, Ending::Stall)) => wait_until_gone(stream.stream),
+        Some((_, Ending::Drip(bytes))) => drip(bytes, stream),
+        Some((_, Ending::Flood(bytes, most))) => flood(bytes, most, stream),
         _ => Ok(()),
     }
 }
@@ -462,6 +502,28 @@ fn send(reply: &Reply, mut stream: &TcpStream) -> io::Result<()> {
 fn wait_until_gone(mut stream: &TcpStream) -> io::Result<()> {
     let mut bytes = [0; 1024];
     while stream.read(&mut bytes)? > 0 {}
+    Ok(())
+}
+
+/// Sends a byte, and another whenever the client is still there after the rest.
+fn drip(bytes: &[u8], stream: &mut Counted) -> io::Result<()> {
+    stream.stream.set_read_timeout(Some(REST))?;
+    for byte in bytes.iter().cycle() {
+        stream.write_all(&[*byte])?;
+        match (&mut &*stream.stream).read(&mut [0]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            gone => return gone.map(|_| ()),
+        }
+    }
+    Ok(())
+}
+
+fn flood(bytes: &[u8], most: u64, stream: &mut Counted) -> io::Result<()> {
+    const LEAST: usize = 256 * 1024;
+    let piece = bytes.repeat(LEAST.div_ceil(bytes.len()));
+    while stream.count < most {
+        stream.write_all(&piece)?;
+    }
     Ok(())
 }
 
@@ -568,6 +630,42 @@ mod tests {
         stream.read_exact(&mut bytes).unwrap();
         drop(stream);
         assert_eq!(server.stop().problems, [""; 0]);
+    }
+
+    #[test]
+    fn raw_bytes_have_no_head_but_their_own() {
+        let server = Server::start(vec![Reply::raw("what?", Ending::Close)]);
+        assert_eq!(read_all(post(server.port(), "ask")).0, "what?");
+        assert_eq!(server.stop().sent, 5);
+    }
+
+    #[test]
+    fn what_drips_ends_when_the_client_goes() {
+        let server = Server::start(vec![hello().cut(4, Ending::Drip(b"xyz"))]);
+        let mut stream = post(server.port(), "ask");
+        let mut bytes = Vec::new();
+        while !bytes.ends_with(b"hellxyzx") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            bytes.push(byte[0]);
+        }
+        drop(stream);
+        assert_eq!(server.stop().problems, [""; 0]);
+    }
+
+    #[test]
+    fn a_flood_ends_when_the_client_goes_or_has_had_it_all() {
+        let server = Server::start(vec![hello().cut(4, Ending::Flood(b"xyz", u64::MAX))]);
+        let mut stream = post(server.port(), "ask");
+        stream.read_exact(&mut [0; 1_000_000]).unwrap();
+        drop(stream);
+        let record = server.stop();
+        assert!(record.sent > 1_000_000 && record.problems.is_empty());
+
+        let server = Server::start(vec![hello().cut(4, Ending::Flood(b"xyz", 1_000_000))]);
+        let (text, _) = read_all(post(server.port(), "ask"));
+        assert!(text.ends_with("xyzxyz") && text.len() >= 1_000_000, "{} bytes", text.len());
+        assert_eq!(server.stop().sent, text.len() as u64);
     }
 
     #[test]

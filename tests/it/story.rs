@@ -298,7 +298,7 @@ impl Running {
     #[track_caller]
     pub fn finish(self) -> Outcome {
         let finished = finish(self.child, self.stdin);
-        let Record { requests, mut problems } = self.server.stop();
+        let Record { requests, mut problems, sent } = self.server.stop();
         problems.extend(finished.problem);
         problems.extend(check::conversations(self.api, &requests, self.conversations).err());
         if !self.told_folder {
@@ -311,6 +311,7 @@ impl Running {
             stdout: finished.stdout,
             stderr,
             requests,
+            sent,
             folder: self.folder,
             root: self.root,
             story: self.story,
@@ -461,6 +462,8 @@ pub struct Outcome {
     pub stderr: String,
     /// The requests the server received, in order.
     pub requests: Vec<Request>,
+    /// How many bytes of replies its side took.
+    pub sent: u64,
     /// The workspace.
     pub folder: PathBuf,
     root: PathBuf,
@@ -631,6 +634,7 @@ mod tests {
             stdout: b"{}".to_vec(),
             stderr: "oops".to_owned(),
             requests: Vec::new(),
+            sent: 0,
             folder: root.join("work"),
             root: root.clone(),
             story: "a story".to_owned(),

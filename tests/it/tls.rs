@@ -16,7 +16,7 @@ use crate::server::{Reply, Request};
 use crate::stage::{Ran, Scripted, Stage, calls, read_request, result, run, says};
 
 /// A file of `fixtures/tls`.
-fn fixture(name: &str) -> String {
+pub fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/tls").join(name);
     path.into_os_string().into_string().expect("the project's folder is text")
 }

@@ -731,17 +731,26 @@ fn a_bundle_without_certificates_is_refused() {
 }
 
 #[test]
-fn tls_that_fails_without_a_certificate_is_a_failure_to_connect() {
-    for (answer, expected) in [
+fn tls_that_cannot_be_agreed_on_is_a_refusal_unless_the_server_failed() {
+    let refused: fn(String) -> Failure = Failure::Refused;
+    let failed: fn(String) -> Failure = Failure::Connect;
+    for (answer, kind, expected) in [
         (
             OK.as_bytes(),
+            refused,
             "127.0.0.1 does not answer with TLS (is it meant to be reached by http:// and not https://?)",
         ),
         (
             &[21, 3, 3, 0, 2, 2, 40],
+            refused,
             "TLS with 127.0.0.1 could not be agreed on: received fatal alert: HandshakeFailure",
         ),
-        (b"", "connecting to 127.0.0.1 failed: it closed the connection"),
+        (
+            &[21, 3, 3, 0, 2, 2, 80],
+            failed,
+            "TLS with 127.0.0.1 could not be agreed on: received fatal alert: InternalError",
+        ),
+        (b"", failed, "connecting to 127.0.0.1 failed: it closed the connection"),
     ] {
         let (port, server) = serve(move |listener| {
             let mut stream = accept(&listener);
@@ -753,7 +762,7 @@ fn tls_that_fails_without_a_certificate_is_a_failure_to_connect() {
             stream.write_all(answer).unwrap();
         });
         let failure = failure(&mut client(), &format!("https://127.0.0.1:{port}"));
-        assert_eq!(failure, Failure::Connect(expected.to_owned()));
+        assert_eq!(failure, kind(expected.to_owned()));
         server.join().unwrap();
     }
 }
@@ -832,7 +841,7 @@ fn a_socks_proxy_is_given_the_name() {
 
 #[test]
 fn a_proxy_that_refuses_is_quoted_without_the_password() {
-    let final_one: fn(String) -> Failure = Failure::ProxyRefusal;
+    let final_one: fn(String) -> Failure = Failure::Refused;
     for (answer, expected, kind) in [
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
