@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::alarm::Alarm;
 use crate::answer::{self, FinalAnswer};
 use crate::budget::Budget;
-use crate::config::{Config, Instructions, SkillRules, TextCalls};
+use crate::config::{Config, Instructions, ModelNames, SkillRules, TextCalls};
 use crate::conversation::{Call, Conversation, Message, Part, Parts, texts};
 use crate::error::Error;
 use crate::http::Http;
@@ -92,6 +92,7 @@ pub struct Agent {
     alarm: Alarm,
     /// The model of the start.
     first_model: String,
+    model_names: ModelNames,
 }
 
 impl Agent {
@@ -164,6 +165,7 @@ impl Agent {
         }
         let mut agent = Agent {
             first_model: settings.model.clone(),
+            model_names: config.model_names,
             alarm: config.alarm.clone(),
             url: provider::endpoint(settings.api, &config.base_url),
             models_url,
@@ -213,15 +215,15 @@ impl Agent {
     /// # Errors
     ///
     /// `Usage` if the prompt shows what no API would take.
-    pub fn first_request(mut self, prompt: impl Into<Opening>) -> Result<String, Error> {
-        self.add_prompt(prompt.into().parts)?;
+    pub fn first_request(mut self, prompt: Opening) -> Result<String, Error> {
+        self.add_prompt(prompt.parts)?;
         self.wire.update(&self.settings, self.conversation.messages());
         Ok(String::from_utf8_lossy(&self.wire.body(&self.settings).concat()).into_owned())
     }
 
     /// Adds what the user says and shows.
-    fn add_prompt(&mut self, prompt: impl Into<Parts>) -> Result<(), Error> {
-        let Parts(parts) = prompt.into();
+    fn add_prompt(&mut self, prompt: Parts) -> Result<(), Error> {
+        let Parts(parts) = prompt;
         for part in &parts {
             if let Part::Image(image) = part {
                 self.images
@@ -287,12 +289,11 @@ impl Agent {
     }
 
     /// Runs a turn of the user's until the model has answered; the answer is in the summary.
-    pub fn run(&mut self, prompt: impl Into<Opening>, output: &mut Output) -> Result<(), Error> {
+    pub fn run(&mut self, mut opening: Opening, output: &mut Output) -> Result<(), Error> {
         self.begin_turn(output)?;
         if let Some(answer) = &mut self.answer {
             answer.begin();
         }
-        let mut opening = prompt.into();
         if let Some(typed) = opening.forked.take() {
             return self.run_apart(&typed, opening, output);
         }

@@ -38,6 +38,7 @@ use containment::state_folder;
 pub use containment::{
     Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
 };
+pub use endpoint::ModelNames;
 use endpoint::{endpoint, full_id, headers, host_of, key_source, keys, model, replayed_endpoint, secrets};
 pub use skills::{SkillRules, skill_tool, skills};
 pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};
@@ -90,6 +91,8 @@ pub struct Config {
     pub instructions: Instructions,
     /// The models that are asked when the first stays overloaded, in order.
     pub fallback_models: Vec<String>,
+    /// What a client may call models.
+    pub model_names: ModelNames,
     /// The base URL as given.
     pub base_url: String,
     /// The base URL's host, for messages.
@@ -213,6 +216,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     Ok(Config {
         instructions,
         fallback_models: fallback_models(args, environment, &settings)?,
+        model_names: ModelNames::new(environment, settings.api, settings.host),
         settings,
         base_url: endpoint.base_url,
         key_source,

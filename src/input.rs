@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFlags;
 use rustix::fs::FileType;
 
 use crate::alarm::Alarm;
@@ -139,19 +139,13 @@ fn read_stdin(alarm: &Alarm, output: &mut Output) -> Result<Vec<u8>, Error> {
         if let Some(ring) = alarm.rung() {
             return Err(ring.error());
         }
-        let mut waiting = [PollFd::new(&file, PollFlags::IN)];
-        let limit = alarm.shortened(patience);
-        let is_patient = limit == patience;
-        let limit = Timespec::try_from(limit).expect("a few seconds fit");
-        match poll(&mut waiting, Some(&limit)) {
-            Ok(0) if !is_patient => continue,
-            Ok(0) => {
+        let events = alarm.wait_for(Some((file.as_fd(), PollFlags::IN)), Some(patience)).map_err(failed)?;
+        if events.is_empty() {
+            if alarm.rung().is_none() {
                 output.notice("waiting for standard input to end (pass -n or </dev/null if there is none)");
                 patience = Duration::from_secs(30);
-                continue;
             }
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(failed(error.into())),
+            continue;
         }
         match file.read(&mut chunk) {
             Ok(0) => return Ok(bytes),

@@ -1,15 +1,17 @@
 //! One reply: the request is written anew where something was learnt of the server, and another model is asked
 //! where the first stays overloaded. What came is counted and understood.
 
-use super::Agent;
 use super::attempt::{Attempt, Shown};
 use super::compaction::MOST_OVERFLOWS;
+use super::{Agent, system_prompt};
 use crate::config::TextCalls;
 use crate::conversation::{Conversation, Part, texts};
 use crate::error::Error;
 use crate::output::Output;
 use crate::provider::shown::Growing;
-use crate::provider::{self, Learnt, Reader, Reply, Stated, Stop, Usage, Wire, text_calls, thinking};
+use crate::provider::{
+    AnswerForm, Learnt, Reader, Reply, Stated, Stop, Usage, Wire, answer_form, text_calls, thinking,
+};
 use crate::response::Broken;
 
 /// How often an overloaded model is asked again where another one can be asked instead.
@@ -76,8 +78,8 @@ impl Agent {
         self.wire = Wire::new(&self.settings);
     }
 
-    /// Asks the next fallback model from now on where this one stays overloaded. What was learnt was learnt of this
-    /// one. Errors: that which ends the run, since there is none or it would not help.
+    /// Asks the next fallback model from now on where this one stays overloaded. Errors: that which ends the run, since
+    /// there is none or it would not help.
     pub(super) fn fall_back(&mut self, error: Error, output: &mut Output) -> Result<(), Error> {
         let next = match error {
             Error::Overloaded(_) => self.fallback_models.pop_front(),
@@ -86,15 +88,31 @@ impl Agent {
         let Some(model) = next else { return Err(error) };
         output.attempt_broke()?;
         output.warn(&format!("{error}: asking {model} from here on (--fallback-model)"));
+        self.choose_model(model);
+        self.expect_overload();
+        Ok(())
+    }
+
+    /// Asks this model from the next request on. What was learnt was learnt of the other one, and the form of an
+    /// answer is the model's too.
+    pub(super) fn choose_model(&mut self, model: String) {
         self.settings.model = model;
         self.settings.learnt = Learnt::default();
         self.room.forget_window();
-        if let Some(answer) = &self.answer {
-            self.settings.answer = Some(provider::answer_form::form(&self.settings, answer.schema()));
-        }
-        self.expect_overload();
+        self.settings.answer = self.answer_form();
         self.wire = Wire::new(&self.settings);
-        Ok(())
+    }
+
+    /// The form of the answer for the model that is asked.
+    pub(super) fn answer_form(&self) -> Option<AnswerForm> {
+        self.answer.as_ref().map(|answer| answer_form::form(&self.settings, answer.schema()))
+    }
+
+    /// Begins the conversation anew with another system prompt. What is only learnt of a server leaves the prompt as
+    /// it is: beginnings of requests that stay the same are kept in caches.
+    pub(super) fn instruct(&mut self) {
+        self.settings.system = system_prompt(&self.instructions, &self.settings);
+        self.wire = Wire::new(&self.settings);
     }
 
     /// Where another model can be asked, this one is not waited for as long.

@@ -1,11 +1,10 @@
 //! What a client changes in a run that goes on: the model, the mode, the system prompt; and the end of a turn that
 //! it interrupts. The agent looks here before each request and each call.
 
-use super::{Agent, system_prompt};
+use super::Agent;
 use crate::alarm::{Alarm, Ring};
 use crate::error::Error;
 use crate::mailbox::Change;
-use crate::provider::{Learnt, Wire, aliases, answer_form};
 use crate::tools::skill;
 
 impl Agent {
@@ -47,22 +46,13 @@ impl Agent {
             }
             Change::Model(name) => {
                 let model = match name {
-                    Some(name) => match aliases::id_of(&name, self.settings.api, self.settings.host) {
-                        Some((id, _)) => id.to_owned(),
-                        None => name,
-                    },
+                    Some(name) => self.model_names.id_of(&name),
                     None => self.first_model.clone(),
                 };
                 if model == self.settings.model {
                     return;
                 }
-                self.settings.model = model;
-                // It was learnt of the other one, and the form of an answer is the model's too.
-                self.settings.learnt = Learnt::default();
-                self.room.forget_window();
-                if let Some(answer) = &self.answer {
-                    self.settings.answer = Some(answer_form::form(&self.settings, answer.schema()));
-                }
+                self.choose_model(model);
             }
             // Context files stay, as where a prompt is typed.
             Change::SystemPrompt(text) => self.instructions.base = text,
@@ -82,7 +72,6 @@ impl Agent {
                 }
             }
         }
-        self.settings.system = system_prompt(&self.instructions, &self.settings);
-        self.wire = Wire::new(&self.settings);
+        self.instruct();
     }
 }

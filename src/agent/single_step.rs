@@ -12,8 +12,8 @@ use crate::tools::read::{self, RawError};
 impl Agent {
     /// One request. If the reply asks for a tool, its first call is run and the raw result written; the
     /// text is in the summary otherwise. True if a call was run.
-    pub fn single_step(&mut self, prompt: impl Into<Opening>, output: &mut Output) -> Result<bool, Error> {
-        self.open(prompt.into(), output)?;
+    pub fn single_step(&mut self, prompt: Opening, output: &mut Output) -> Result<bool, Error> {
+        self.open(prompt, output)?;
         let reply = self.ask(output)?;
         self.text = texts(&reply.parts).join("\n");
         let calls = self.conversation.add_reply(reply.parts, &self.settings.origin());

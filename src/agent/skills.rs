@@ -4,11 +4,10 @@
 //! answer comes back.
 
 use super::Agent;
-use crate::answer::{self, FinalAnswer};
 use crate::conversation::{Call, Part, Parts};
 use crate::error::Error;
 use crate::output::Output;
-use crate::provider::{AnswerForm, Wire};
+use crate::provider::Wire;
 use crate::sandbox::permissions::InUse;
 use crate::skills::Skills;
 use crate::skills::opening::Opening;
@@ -139,9 +138,14 @@ impl Agent {
     ) -> Result<String, Error> {
         self.save()?;
         let before = (self.settings.learnt.clone(), self.settings.origin());
-        let schema = call.map(|_| self.lay_schema_aside());
+        let system = self.settings.system.clone();
+        let schema = call.map(|_| (self.settings.answer.take(), self.answer.take()));
         let conversation = std::mem::take(&mut self.conversation);
         let wire = std::mem::replace(&mut self.wire, Wire::new(&self.settings));
+        if schema.is_some() {
+            // It says nothing of the answer's form.
+            self.instruct();
+        }
         let images = std::mem::take(&mut self.images);
         let room = std::mem::take(&mut self.room);
         let text = std::mem::take(&mut self.text);
@@ -155,22 +159,19 @@ impl Agent {
         self.conversation = conversation;
         self.images = images;
         self.room = room;
-        if let Some((form, answer, system)) = schema {
-            (self.settings.answer, self.answer, self.settings.system) = (form, answer, system);
+        self.settings.system = system;
+        let is_same_model = before.1 == self.settings.origin();
+        if !is_same_model {
+            self.room.forget_window();
+        }
+        if let Some((form, answer)) = schema {
+            self.answer = answer;
+            self.settings.answer = if is_same_model { form } else { self.answer_form() };
         }
         // What was learnt of the server meanwhile is in every request, and another model's is not sent back.
-        let is_same = before == (self.settings.learnt.clone(), self.settings.origin());
+        let is_same = is_same_model && before.0 == self.settings.learnt;
         self.wire = if is_same { wire } else { Wire::new(&self.settings) };
         // Where the run ends, what was said last is what there is to show.
         ended.map(|()| std::mem::replace(&mut self.text, text))
-    }
-
-    /// Takes away all that says what form the run's answer has, and gives it to be put back.
-    fn lay_schema_aside(&mut self) -> (Option<AnswerForm>, Option<FinalAnswer>, String) {
-        let system = self.settings.system.clone();
-        if let Some(plain) = system.strip_suffix(answer::INSTRUCTION).filter(|_| self.answer.is_some()) {
-            self.settings.system = plain.trim_end().to_owned();
-        }
-        (self.settings.answer.take(), self.answer.take(), system)
     }
 }

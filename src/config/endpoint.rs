@@ -249,6 +249,27 @@ pub fn full_id(name: &str, environment: &Environment, api: Api, host: Host) -> R
     })
 }
 
+/// Names of models as a client gives them while the run goes on.
+pub struct ModelNames {
+    /// The variables that name models, and nothing else: no key is kept here.
+    environment: Environment,
+    api: Api,
+    host: Host,
+}
+
+impl ModelNames {
+    /// Names for this server.
+    pub fn new(environment: &Environment, api: Api, host: Host) -> ModelNames {
+        ModelNames { environment: environment.begun_with(aliases::VARIABLES_BEGIN), api, host }
+    }
+
+    /// The id that a name stands for, as that of `--model` does.
+    pub fn id_of(&self, name: &str) -> String {
+        // A variable that is no text names no model.
+        full_id(name, &self.environment, self.api, self.host).unwrap_or_else(|_| name.to_owned())
+    }
+}
+
 /// The key's header, then those asked for, which may not repeat what the protocol sets.
 pub fn headers(
     args: &Args,

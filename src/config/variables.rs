@@ -92,6 +92,12 @@ impl Environment {
         Environment(std::env::vars_os().collect())
     }
 
+    /// The variables alone whose names begin so.
+    pub fn begun_with(&self, start: &str) -> Environment {
+        let named = self.0.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(start.as_bytes()));
+        Environment(named.map(|(name, value)| (name.clone(), value.clone())).collect())
+    }
+
     /// A variable's value; an empty one counts as unset.
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
         self.0.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::provider;
-use crate::sandbox::permissions::{MODES, Mode};
+use crate::sandbox::permissions::{self, MODES, Mode};
 
 /// What a request changes, from the next request to the API on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -101,14 +101,12 @@ impl Desk {
     }
 
     fn mode(&self, name: &str) -> Result<Mode, String> {
-        // The sandbox decides in the place of a second model or a person.
-        let name = if matches!(name, "auto" | "manual") { "default" } else { name };
-        match MODES.iter().find(|(known, _)| *known == name) {
-            Some((_, Mode::Bypass)) if !self.may_bypass => Err(
+        match permissions::mode_named(name) {
+            Some(Mode::Bypass) if !self.may_bypass => Err(
                 "the permission mode bypassPermissions has to be there from the start (--permission-mode)"
                     .to_owned(),
             ),
-            Some((_, mode)) => Ok(*mode),
+            Some(mode) => Ok(mode),
             None => {
                 let names: Vec<&str> = MODES.iter().map(|(name, _)| *name).collect();
                 Err(format!(

@@ -13,6 +13,9 @@ struct Alias {
     variable: &'static str,
 }
 
+/// How the names of these variables begin.
+pub const VARIABLES_BEGIN: &str = "ANTHROPIC_DEFAULT_";
+
 /// The newest of each family, as of November 2026.
 const ALIASES: &[Alias] = &[
     Alias {

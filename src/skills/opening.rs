@@ -23,9 +23,9 @@ pub struct Opening {
     pub forked: Option<String>,
 }
 
-impl<T: Into<Parts>> From<T> for Opening {
-    fn from(parts: T) -> Opening {
-        Opening { parts: parts.into(), skills: Vec::new(), forked: None }
+impl From<Parts> for Opening {
+    fn from(parts: Parts) -> Opening {
+        Opening { parts, skills: Vec::new(), forked: None }
     }
 }
 

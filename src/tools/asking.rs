@@ -9,7 +9,7 @@ use crate::alarm::Alarm;
 use crate::conversation::Call;
 use crate::mailbox::{Change, Mailbox};
 use crate::provider;
-use crate::sandbox::permissions::{Denial, MODES, Mode};
+use crate::sandbox::permissions::{self, Denial, Mode};
 
 /// What the client lets a call do.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -117,7 +117,7 @@ fn update(value: &Value) -> Result<Vec<Update>, String> {
             Ok(texts.into_iter().map(update).collect())
         }
         ("setMode", _) => {
-            let mode = MODES.iter().find(|(name, _)| value["mode"] == *name).map(|(_, mode)| *mode);
+            let mode = value["mode"].as_str().and_then(permissions::mode_named);
             // That would be more than the client was asked for.
             let mode = mode.filter(|mode| *mode != Mode::Bypass).ok_or_else(unusable)?;
             Ok(vec![Update::Mode(mode)])

@@ -208,6 +208,17 @@ fn a_model_and_a_system_prompt_hold_from_the_next_request_on() {
     }
 }
 
+/// As with `--model`, the variable that scripts written for `claude` set decides what a short name means.
+#[test]
+fn a_client_names_models_as_the_command_line_does() {
+    let outcome = story("a short name", Api::Anthropic)
+        .env("ANTHROPIC_DEFAULT_SONNET_MODEL", "ours")
+        .reply(answer(Api::Anthropic, "a"))
+        .stdin(request("1", &json!({"subtype": "set_model", "model": "sonnet"})) + &message("one"))
+        .run();
+    outcome.equal(&outcome.code(0).body(1)["model"], &json!("ours"));
+}
+
 #[test]
 fn a_mode_that_only_plans_comes_and_goes() {
     let api = Api::OpenAi;
