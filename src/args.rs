@@ -159,7 +159,7 @@ pub struct Args {
     /// `--no-session-persistence`.
     pub no_session: bool,
     /// Flags of `claude` that were accepted and mean nothing here.
-    pub without_effect: Vec<String>,
+    pub ignored: Vec<String>,
 }
 
 /// The form of standard input.
@@ -248,6 +248,16 @@ impl Args {
             );
         }
         Ok(())
+    }
+
+    /// What `--verbose` tells of flags that change nothing.
+    pub fn without_effect(&self) -> Vec<String> {
+        let changes_nothing = |flag: &String| format!("{flag} is accepted and changes nothing here");
+        let mut lines: Vec<String> = self.ignored.iter().map(changes_nothing).collect();
+        if self.fork_session && self.source == Source::New {
+            lines.push("--fork-session changes nothing without -c or -r".to_owned());
+        }
+        lines
     }
 
     /// Whether the flags go with messages on standard input.

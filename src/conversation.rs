@@ -50,7 +50,7 @@ pub struct Image {
 
 impl Image {
     /// What both APIs take.
-    pub const MEDIA_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+    const MEDIA_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
     /// The most characters of base64 that one image may have: Anthropic's limit, the smallest there is.
     pub const MOST_CHARACTERS: usize = 5 << 20;
 

@@ -29,6 +29,7 @@ mod session;
 mod skills;
 mod sse;
 mod terminal;
+mod tool_list;
 mod tools;
 mod uuid;
 
@@ -47,28 +48,15 @@ use output::{Output, Summary};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use sandbox::Setup;
 use sandbox::policy::Mode;
-use session::{Source, Wanted};
+use session::Wanted;
 use skills::opening::{self, Opening};
-use tools::toolbox::Toolbox;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args_os();
     let name = arguments.next().unwrap_or_default();
     // The same program runs below itself, where tools write and run things.
-    if name == sandbox::SUPERVISOR {
-        return sandbox::supervisor(&arguments.collect::<Vec<_>>());
-    }
-    if name == sandbox::WORKER {
-        return sandbox::worker(&arguments.collect::<Vec<_>>(), tools::requests::serve);
-    }
-    if name == sandbox::TRIAL {
-        return sandbox::trial();
-    }
-    if name == sandbox::LAUNCH {
-        return sandbox::launch(&arguments.collect::<Vec<_>>());
-    }
-    if name == sandbox::COMMAND {
-        return sandbox::command::become_command(&arguments.collect::<Vec<_>>());
+    if let Some(code) = sandbox::play(&name, &mut arguments, tools::requests::serve) {
+        return code;
     }
     let mut output = Output::new();
     let mut summary = Summary::default();
@@ -150,56 +138,18 @@ fn converse(
     }
     output.configure(args)?;
     if args.list_tools {
-        let list = tool_list(&listed_tools(args, environment, output)?);
+        let list = tool_list::list(args, environment, output)?;
         return output.print(&list).map(|()| ExitCode::SUCCESS);
     }
-    for flag in &args.without_effect {
-        output.detail(&format!("{flag} is accepted and changes nothing here"));
-    }
-    if args.fork_session && args.source == Source::New {
-        output.detail("--fork-session changes nothing without -c or -r");
-    }
+    args.without_effect().iter().for_each(|line| output.detail(line));
     let asker = asker(args, output);
-    let typed = match asker {
-        Asker::Prompt => input::typed(args)?,
-        Asker::Person | Asker::Client => input::typed_so_far(args)?,
-    };
-    let config = config::config(args, environment)?;
-    output.allow_color(config.color);
-    output.keep_secret(config.secrets.clone());
-    config.context.notices.iter().for_each(|line| output.warn(line));
-    config.context.details.iter().for_each(|line| output.detail(line));
-    let wanted = Wanted { source: args.source.clone(), fork: args.fork_session, id: args.session_id.clone() };
-    let start = session::open(&wanted, &config.sessions, &summary.session_id)?;
-    start.notices.iter().for_each(|notice| output.warn(notice));
-    summary.session_id.clone_from(&start.id);
-    config.skills.notices.iter().for_each(|line| output.warn(line));
-    config.skills.details.iter().for_each(|line| output.detail(line));
-    let runs_any = config.settings.tools.iter().any(|spec| tools::belongs_to_worker(spec.name));
-    if runs_any && !args.dry_run || !config.executables.found.is_empty() {
-        contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;
-    }
-    let prompt = match asker {
-        Asker::Prompt => Some(input::prompt(args, typed, &config.alarm, output)?),
-        Asker::Person | Asker::Client => input::first_prompt(typed),
-    };
-    let mut agent = Agent::new(config, start, output)?;
-    for warning in config::rules_without_effect(args, |name| agent.has_executable(name)) {
-        output.warn(&warning);
-    }
+    let (mut agent, prompt) = begin(args, asker, environment, output, summary)?;
     if args.dry_run {
         let prompt = asked(prompt, &agent, output)?;
         let request = agent.first_request(prompt)?;
         return output.print(&format!("{request}\n")).map(|()| ExitCode::SUCCESS);
     }
-    let ended = match asker {
-        Asker::Prompt => {
-            let prompt = asked(prompt, &agent, output)?;
-            work(&mut agent, args, prompt, output)
-        }
-        Asker::Client => Dialogue::new(&mut agent, output).with_client().map(Ended::Told),
-        Asker::Person => Dialogue::new(&mut agent, output).with_person(prompt).map(Ended::Told),
-    };
+    let ended = work(&mut agent, args, asker, prompt, output);
     *summary = agent.summary();
     let saved = agent.end_session();
     summary.is_kept &= saved.is_ok();
@@ -220,6 +170,42 @@ fn converse(
         Ended::Told(code) => code,
     };
     saved.map(|()| ExitCode::from(code))
+}
+
+/// All that comes before the first request: what was typed and set, the session, the containment and the prompt.
+fn begin(
+    args: &Args,
+    asker: Asker,
+    environment: &Environment,
+    output: &mut Output,
+    summary: &mut Summary,
+) -> Result<(Agent, Option<Prompt>), Error> {
+    let typed = match asker {
+        Asker::Prompt => input::typed(args)?,
+        Asker::Person | Asker::Client => input::typed_so_far(args)?,
+    };
+    let config = config::config(args, environment)?;
+    output.allow_color(config.color);
+    output.keep_secret(config.secrets.clone());
+    let wanted = Wanted { source: args.source.clone(), fork: args.fork_session, id: args.session_id.clone() };
+    let start = session::open(&wanted, &config.sessions, &summary.session_id)?;
+    summary.session_id.clone_from(&start.id);
+    let notices = [&config.context.notices, &start.notices, &config.skills.notices];
+    notices.into_iter().flatten().for_each(|line| output.warn(line));
+    let details = [&config.context.details, &config.skills.details];
+    details.into_iter().flatten().for_each(|line| output.detail(line));
+    let runs_any = config.settings.tools.iter().any(|spec| tools::belongs_to_worker(spec.name));
+    if runs_any && !args.dry_run || !config.executables.found.is_empty() {
+        contain(&config.setup, &config.containment_lines, output, Error::uncontained)?;
+    }
+    let prompt = match asker {
+        Asker::Prompt => Some(input::prompt(args, typed, &config.alarm, output)?),
+        Asker::Person | Asker::Client => input::first_prompt(typed),
+    };
+    let agent = Agent::new(config, start, output)?;
+    let lines = config::rules_without_effect(args, |name| agent.has_executable(name));
+    lines.iter().for_each(|line| output.warn(line));
+    Ok((agent, prompt))
 }
 
 /// Who asks, and how.
@@ -274,44 +260,25 @@ enum Ended {
     Told(u8),
 }
 
-fn work(agent: &mut Agent, args: &Args, prompt: Opening, output: &mut Output) -> Result<Ended, Error> {
-    if !args.single_step {
-        return agent.run(prompt, output).map(|()| Ended::Answered);
-    }
-    match agent.single_step(prompt, output)? {
-        true => Ok(Ended::Printed),
-        false => Ok(Ended::Answered),
-    }
-}
-
-/// The tools that a run with these arguments would offer.
-fn listed_tools(
+fn work(
+    agent: &mut Agent,
     args: &Args,
-    environment: &Environment,
+    asker: Asker,
+    prompt: Option<Prompt>,
     output: &mut Output,
-) -> Result<Vec<&'static tools::Spec>, Error> {
-    let (setup, lines) = config::setup_without_api(args, environment)?;
-    let permissions = config::permissions(args, environment, &setup.workspace)?;
-    let mut skills = config::skills(args, environment, &setup.workspace, &permissions);
-    let offered = config::offered_tools(args, environment, &permissions, &mut skills)?;
-    let executables = config::executables(args)?;
-    if !executables.found.is_empty() {
-        contain(&setup, &lines, output, Error::uncontained)?;
+) -> Result<Ended, Error> {
+    match asker {
+        Asker::Client => Dialogue::new(agent, output).with_client().map(Ended::Told),
+        Asker::Person => Dialogue::new(agent, output).with_person(prompt).map(Ended::Told),
+        Asker::Prompt => {
+            let prompt = asked(prompt, agent, output)?;
+            if !args.single_step {
+                return agent.run(prompt, output).map(|()| Ended::Answered);
+            }
+            match agent.single_step(prompt, output)? {
+                true => Ok(Ended::Printed),
+                false => Ok(Ended::Answered),
+            }
+        }
     }
-    let mut toolbox = Toolbox::new(offered, setup, None, String::new(), permissions);
-    toolbox.add(executables)?;
-    Ok(toolbox.offered().to_vec())
-}
-
-/// Tools as JSON lines: name, description and schema.
-fn tool_list(offered: &[&tools::Spec]) -> String {
-    let mut list = String::new();
-    for spec in offered {
-        let schema: serde_json::Value = serde_json::from_str(spec.schema).expect("a schema is JSON text");
-        let line = serde_json::json!({
-            "name": spec.name, "description": spec.description, "input_schema": schema,
-        });
-        list.push_str(&format!("{line}\n"));
-    }
-    list
 }

@@ -434,8 +434,7 @@ impl Output {
     }
 
     fn print_failure(&mut self, error: &Error, message: &str, summary: &Summary) -> Result<(), Error> {
-        let has_begun = !self.session_id.is_empty();
-        if has_begun
+        if self.has_begun()
             && let Some(event) = events::api_failure(error, summary.api_error_status, message, &message_id())
         {
             self.event(event, Progress::Going)?;

@@ -134,7 +134,7 @@ fn without_effect(name: &str, parser: &mut lexopt::Parser, args: &mut Args) -> R
             parser.value().map_err(|_| Error::Usage(format!("--{name} needs a value")))?;
         }
     }
-    args.without_effect.push(format!("--{name}"));
+    args.ignored.push(format!("--{name}"));
     Ok(())
 }
 
@@ -225,6 +225,10 @@ fn misused(error: &lexopt::Error) -> Error {
 /// The output format that a command line asks for, for the report on one that is refused: whoever reads
 /// JSON gets JSON then too.
 pub fn output_format(arguments: &[OsString]) -> Option<OutputFormat> {
+    // What a contained command writes is passed through, with nothing added.
+    if arguments.first().is_some_and(|word| word == SUBCOMMAND) {
+        return Some(OutputFormat::Text);
+    }
     let mut format = None;
     let mut words = arguments.iter().filter_map(|word| word.to_str()).take_while(|word| *word != "--");
     while let Some(word) = words.next() {
@@ -675,7 +679,7 @@ mod tests {
         ];
         for (words, flags) in cases {
             let args = parsed(words);
-            assert_eq!(args.without_effect, flags, "{words:?}");
+            assert_eq!(args.ignored, flags, "{words:?}");
             assert_eq!(args.prompt.as_deref(), Some("hi"), "{words:?}");
         }
         let args = parsed(&["--debug", "fix it"]);

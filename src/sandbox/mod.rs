@@ -5,10 +5,11 @@
 //! whatever is left: nothing that a tool started outlives cotter. The worker is contained by the kernel, and
 //! what it starts with it; cotter itself never is.
 
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -17,6 +18,7 @@ use rustix::rand::GetRandomFlags;
 
 use crate::alarm::{Alarm, Ring};
 use crate::output;
+use crate::tools::background::Background;
 use descendants::Kept;
 use process::Watched;
 
@@ -46,14 +48,11 @@ mod worker;
 mod wrappers;
 pub mod writable;
 
-pub use command::launch;
 pub use containment::{Signals, is_offered};
-pub use namespaces::trial;
 pub use policy::Policy;
-pub use process::{COMMAND, LAUNCH, Program, SUPERVISOR, TRIAL, WORKER};
-pub use supervisor::supervisor;
+pub use process::Program;
+use process::SUPERVISOR;
 pub use temp_folder::can_be_made_in;
-pub use worker::worker;
 
 /// The start-up line of a worker that waits for requests.
 const READY: &str = "ready";
@@ -71,6 +70,25 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const CANCELLED: Duration = Duration::from_secs(5);
 /// How long the supervisor may take to end everything before cotter does it itself.
 const ORDERLY_END: Duration = Duration::from_secs(10);
+
+/// Plays the part that this process was started for by another one of ours, if that is what its name says. A
+/// worker has requests answered by `serve`.
+pub fn play(
+    name: &OsStr,
+    arguments: impl Iterator<Item = OsString>,
+    serve: fn(&str, &mut Background) -> String,
+) -> Option<ExitCode> {
+    let part = name.to_str()?;
+    let arguments = || arguments.collect::<Vec<OsString>>();
+    Some(match part {
+        process::SUPERVISOR => supervisor::supervisor(&arguments()),
+        process::WORKER => worker::worker(&arguments(), serve),
+        process::TRIAL => namespaces::trial(),
+        process::LAUNCH => command::launch(&arguments()),
+        process::COMMAND => command::become_command(&arguments()),
+        _ => return None,
+    })
+}
 
 /// What the worker is given.
 #[derive(Debug, Clone)]

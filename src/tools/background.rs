@@ -106,7 +106,7 @@ impl Background {
 
     /// Takes what was printed, and ends shells that are over their time. Returns the children that ended
     /// meanwhile: one may be the caller's.
-    pub fn take_output(&mut self) -> Vec<(Pid, WaitStatus)> {
+    fn take_output(&mut self) -> Vec<(Pid, WaitStatus)> {
         self.pipes.retain_mut(|pipe| command::take_some(pipe, &mut |_| {}));
         for shell in &mut self.shells {
             shell.attend();

@@ -78,7 +78,7 @@ impl Newlines {
 
     /// The number of bytes up to the end of the first newline, if one ends in these bytes. Bytes
     /// behind it count as not seen.
-    pub fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
+    fn end_in(&mut self, bytes: &[u8]) -> Option<usize> {
         match self.encoding {
             // `contains` is many times faster than `position`, which matters in immense lines.
             Encoding::Utf8 if !bytes.contains(&b'\n') => None,

@@ -47,6 +47,9 @@ fn what_cannot_be_run_has_the_codes_of_env() {
     assert_eq!(ended(&stage, &[]), said(2, "", none));
     let unknown = "cotter: cotter sandbox has no flag --model: see cotter sandbox --help\n";
     assert_eq!(ended(&stage, &["--model", "x", "true"]), said(2, "", unknown));
+    // No JSON of ours stands where the command's own output is expected.
+    let format = "cotter: cotter sandbox has no flag --output-format: see cotter sandbox --help\n";
+    assert_eq!(ended(&stage, &["--output-format", "json", "true"]), said(2, "", format));
     let folder = "cotter: --add-dir \"missing\": No such file or directory (os error 2)\n";
     assert_eq!(ended(&stage, &["--add-dir", "missing", "true"]), said(2, "", folder));
 }
