@@ -130,11 +130,17 @@ pub fn completions_members(settings: &Settings) -> String {
 /// What of the wish has no counterpart at this server, for a warning.
 pub fn without_counterpart(settings: &Settings) -> Option<&'static str> {
     let has_own_word = matches!(settings.host, Host::OpenRouter | Host::DeepSeek | Host::Moonshot);
-    match (settings.api, settings.thinking.mode) {
-        (Api::OpenAi, Some(Mode::Adaptive | Mode::Budget(_))) if !has_own_word => Some(
+    let thinks = matches!(settings.thinking.mode, Some(Mode::Adaptive | Mode::Budget(_)));
+    match settings.api {
+        Api::OpenAi if thinks && !has_own_word => Some(
             "Chat Completions has no word for thinking that all servers know, so none is asked for: try --effort",
         ),
-        _ => None,
+        _ if settings.thinking.display.is_none() => None,
+        Api::OpenAi => Some("--thinking-display is about Anthropic's API and changes nothing here"),
+        Api::Anthropic if !thinks => {
+            Some("--thinking-display changes nothing without --thinking or --max-thinking-tokens")
+        }
+        Api::Anthropic => None,
     }
 }
 

@@ -43,6 +43,9 @@ fn messages_is_told_of_effort_and_thinking() {
         outcome.code(0).stdout("Told.\n").stderr("");
         outcome.equal(members(&outcome.body(1), ["thinking", "output_config"]), [thinking, config]);
     }
+    let outcome = run(api, &["--thinking-display", "omitted"], [answer(api, "Told.")]);
+    let said = "cotter: --thinking-display changes nothing without --thinking or --max-thinking-tokens\n";
+    outcome.code(0).stderr(said).equal(&outcome.body(1)["thinking"], &Value::Null);
 }
 
 #[test]
@@ -55,6 +58,11 @@ fn chat_completions_is_told_of_effort() {
             &["--thinking", "adaptive"],
             Value::Null,
             "cotter: Chat Completions has no word for thinking that all servers know, so none is asked for: try --effort\n",
+        ),
+        (
+            &["--effort", "low", "--thinking-display", "omitted"],
+            json!("low"),
+            "cotter: --thinking-display is about Anthropic's API and changes nothing here\n",
         ),
     ] {
         let outcome = run(api, args, [answer(api, "Told.")]);
