@@ -20,7 +20,8 @@ pub fn schema(value: &OsStr) -> Result<Schema, Error> {
     };
     let path = Path::new(OsStr::from_bytes(path));
     let in_file = |why: &str| refuse(&format!("\"{}\": {why}", path.display()));
-    let bytes = named_file::read(path, MOST_BYTES).map_err(|error| in_file(&error.to_string()))?;
+    let bytes = named_file::read(path, MOST_BYTES)
+        .map_err(|error| refuse(&format!("cannot read \"{}\": {error}", path.display())))?;
     read(&bytes).map_err(|why| in_file(&why))
 }
 

@@ -462,7 +462,7 @@ fn a_schema_that_cannot_be_checked_is_refused_before_anything_is_asked() {
             r#"{"type":"array"}"#,
             "at the top there must be \"type\": \"object\", as the APIs take no other answer: put what is meant into a property of an object",
         ),
-        ("@none.json", "\"none.json\": No such file or directory (os error 2)"),
+        ("@none.json", "cannot read \"none.json\": No such file or directory (os error 2)"),
         ("@folder", "\"folder\": Is a directory (os error 21)"),
         ("@bad.json", "\"bad.json\": it is not UTF-8"),
         (
