@@ -167,3 +167,39 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manual_has_every_class() {
+        let text = String::new;
+        let errors = [
+            Error::Internal(text()),
+            Error::Usage(text()),
+            Error::Credentials(text()),
+            Error::Refused(text()),
+            Error::Overloaded(text()),
+            Error::Network(text()),
+            Error::Malformed(text()),
+            Error::Incomplete(text()),
+            Error::Unfit(text()),
+            Error::Replay(text()),
+            Error::Containment(text()),
+            Error::Permission(text()),
+            Error::Turns(text()),
+            Error::ToolCalls(text()),
+            Error::Tokens(text()),
+            Error::Cost(text()),
+            Error::Time(text()),
+            Error::Interrupted(text()),
+        ];
+        let manual = include_str!("../README.md");
+        let (_, rest) = manual.split_once("The `class` of an error").unwrap();
+        let (list, _) = rest.split_once("\n\n").unwrap();
+        for error in errors {
+            assert!(list.contains(&format!("`{}`", error.class())), "{}", error.class());
+        }
+    }
+}
