@@ -1,7 +1,7 @@
 //! The loop: ask, run the calls of the reply, send their results, ask again, until there is an answer.
 //!
-//! Every limit is checked here, before a request is made. Why a reply ended is looked at before what it
-//! holds, and a reply that was cut never has a call run.
+//! Why a reply ended is looked at before what it holds, and a reply that was cut never has a call run. One reply is
+//! asked for in `asking.rs`, where the limits are looked at first; its calls are run in `calls.rs`.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! The prompt: argument, file and standard input put together.
 //!
-//! Standard input is never lost, never waited for in silence and never cut by a timer but the run's own. What another program
-//! is still reading (a file with its offset moved on, a terminal) is left alone unless `-` asks for it.
+//! Standard input is never lost, never waited for in silence and never cut by a timer but the run's own. What another
+//! program is still reading (a file with its offset moved on, a terminal) is left alone unless `-` asks for it.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek};

@@ -1,36 +1,47 @@
 //! cotter: a coding agent for the shell.
 //!
-//! Parse, run, report, exit. The modules, in the order to read them:
+//! Parse, run, report, exit. The modules stand in the order to read them.
 
+// What was typed, and what it means.
+mod args;
+mod config;
+mod input;
+mod named_file;
+mod tool_list;
+
+// What is said, by whom, and what it stands on.
+mod checkout;
+mod context;
+mod conversation;
+mod image_limits;
+mod mentions;
+mod skills;
+
+// The loop, its limits and its end.
 mod agent;
 mod alarm;
 mod answer;
-mod args;
 mod budget;
-mod checkout;
 mod compaction;
-mod config;
-mod context;
-mod conversation;
 mod cost;
 mod dialogue;
-mod error;
+
+// To the model and back.
 mod http;
-mod image_limits;
-mod input;
-mod mailbox;
-mod mentions;
-mod named_file;
-mod output;
 mod provider;
 mod response;
-mod sandbox;
-mod session;
-mod skills;
 mod sse;
-mod terminal;
-mod tool_list;
+
+// What the model has done, and in which bounds.
+mod sandbox;
 mod tools;
+
+// What is kept, printed and asked.
+mod error;
+mod mailbox;
+mod output;
+mod session;
+mod terminal;
 mod uuid;
 
 use std::ffi::OsString;

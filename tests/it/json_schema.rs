@@ -463,14 +463,14 @@ fn a_schema_that_cannot_be_checked_is_refused_before_anything_is_asked() {
             "at the top there must be \"type\": \"object\", as the APIs take no other answer: put what is meant into a property of an object",
         ),
         ("@none.json", "cannot read \"none.json\": No such file or directory (os error 2)"),
-        ("@folder", "\"folder\": Is a directory (os error 21)"),
+        ("@folder", "cannot read \"folder\": Is a directory (os error 21)"),
         ("@bad.json", "\"bad.json\": it is not UTF-8"),
         (
             "@odd.json",
             "\"odd.json\": the keyword \"not\" at \"/not\" is not supported: leave it out, and say in a description what it says",
         ),
         ("@big.json", "\"big.json\": it is longer than 262144 bytes, which no such file is"),
-        (&long, &format!("\"{}\": File name too long (os error 36)", &long[1..])),
+        (&long, &format!("cannot read \"{}\": File name too long (os error 36)", &long[1..])),
     ] {
         let outcome = Story::new("bad schema")
             .files(&[("folder/x", ""), ("odd.json", r#"{"not":{}}"#)])
