@@ -469,7 +469,7 @@ fn a_schema_that_cannot_be_checked_is_refused_before_anything_is_asked() {
             "@odd.json",
             "\"odd.json\": the keyword \"not\" at \"/not\" is not supported: leave it out, and say in a description what it says",
         ),
-        ("@big.json", "\"big.json\": it is longer than 262144 bytes, which no such file is"),
+        ("@big.json", "cannot read \"big.json\": it is longer than 262144 bytes, which no such file is"),
         (&long, &format!("cannot read \"{}\": File name too long (os error 36)", &long[1..])),
     ] {
         let outcome = Story::new("bad schema")
