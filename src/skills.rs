@@ -18,6 +18,8 @@ use front_matter::{Keys, Value};
 
 /// The longest file of a skill.
 const MOST_BYTES: usize = 256 * 1024;
+/// The most letters of a hint.
+const MOST_HINT: usize = 200;
 /// The longest name, and the most letters of a description, as the standard has them.
 const MOST_NAME: usize = 64;
 const MOST_DESCRIPTION: usize = 1024;
@@ -57,6 +59,8 @@ pub struct Skill {
     pub is_for_model: bool,
     /// Whether the user may, by `/name`.
     pub is_for_user: bool,
+    /// What a client shows of its arguments.
+    hint: String,
     /// The names of its first arguments.
     argument_names: Vec<String>,
     file: PathBuf,
@@ -109,11 +113,7 @@ impl Skills {
     /// What a client is told of what the user may type after a slash.
     pub fn commands(&self) -> Vec<serde_json::Value> {
         let usable = self.skills.iter().filter(|skill| skill.is_for_user);
-        let command = |skill: &Skill| {
-            let hint =
-                skill.argument_names.iter().map(|name| format!("[{name}]")).collect::<Vec<_>>().join(" ");
-            json!({"name": skill.name, "description": skill.description, "argumentHint": hint})
-        };
+        let command = |skill: &Skill| json!({"name": skill.name, "description": skill.description, "argumentHint": skill.hint});
         usable.map(command).collect()
     }
 
@@ -205,6 +205,11 @@ fn has_commands(body: &str) -> bool {
     inline || body.lines().any(|line| line.trim_start().starts_with("```!"))
 }
 
+fn bracketed(names: &[String]) -> String {
+    let hint = names.iter().map(|name| format!("[{name}]")).collect::<Vec<_>>().join(" ");
+    one_line(&hint, MOST_HINT)
+}
+
 /// Where the file of a skill is, and whose it is.
 struct Source {
     name: String,
@@ -276,6 +281,12 @@ impl Skill {
             is_fork,
             is_for_model: !flag("disable-model-invocation", false)?,
             is_for_user: flag("user-invocable", true)?,
+            hint: match value("argument-hint") {
+                Ok(Value::Text(hint)) => one_line(hint, MOST_HINT),
+                Ok(Value::List(words)) => bracketed(words),
+                // Several lists in a row are usual here, and no value.
+                Ok(Value::Nothing) | Err(_) => bracketed(&argument_names),
+            },
             argument_names,
             name: source.name,
             owner: source.owner,

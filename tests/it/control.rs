@@ -385,7 +385,7 @@ fn a_client_that_reads_no_more_is_a_quiet_end() {
 #[test]
 fn a_clients_system_prompt_leaves_context_files_and_its_skills_are_the_only_ones() {
     let api = Api::Anthropic;
-    let skill = |what: &str| format!("---\ndescription: {what}\narguments: [file]\n---\nDo it.\n");
+    let skill = |what: &str| format!("---\ndescription: {what}\nargument-hint: [file]\n---\nDo it.\n");
     let story = story("initialize", api).file("AGENTS.md", "Use tabs.\n").reply(answer(api, "Yes."));
     let story = story
         .file(".claude/skills/a/SKILL.md", skill("cuts"))
