@@ -205,6 +205,23 @@ impl Agent {
         self.toolbox.has_executable(name)
     }
 
+    /// The model that is asked.
+    pub fn model(&self) -> &str {
+        &self.settings.model
+    }
+
+    /// The beginning of what the conversation began with, on one line; none if nothing was said yet.
+    pub fn first_words(&self) -> Option<String> {
+        const MOST: usize = 60;
+        let first = self.conversation.messages().first()?;
+        let text = texts(&first.parts).join(" ");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        Some(match words.char_indices().nth(MOST) {
+            Some((end, _)) => format!("{}…", &words[..end]),
+            None => words,
+        })
+    }
+
     /// Where tools work.
     pub fn workspace(&self) -> &Workspace {
         self.toolbox.workspace()

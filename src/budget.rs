@@ -56,6 +56,8 @@ pub struct Budget {
     has_uncounted: bool,
     /// The model of a reply whose cost is not known, if there was one.
     unpriced: Option<String>,
+    /// Whether it was said that the limit to the cost limits nothing.
+    told_no_cost: bool,
     /// In the order in which models were first asked.
     models: Vec<ModelSpending>,
 }
@@ -174,6 +176,23 @@ impl Budget {
         }
     }
 
+    /// Says, once, that the limit to the cost limits nothing, since what is not known counts as none.
+    pub fn tell_no_cost(&mut self) -> Option<&'static str> {
+        let is_void = self.limits.cost.is_some() && self.limits.unknown_is_free && self.unpriced.is_some();
+        if !is_void || std::mem::replace(&mut self.told_no_cost, true) {
+            return None;
+        }
+        Some(match self.limits.price {
+            Some(_) => {
+                "--max-budget-usd has no effect here: the server is on this machine and counts no tokens"
+            }
+            None => {
+                "--max-budget-usd has no effect here: the server is on this machine and names no cost; \
+                 give --price to count one"
+            }
+        })
+    }
+
     fn take(&mut self, model: &str, spent: &Spent) {
         let (usage, cost) = (spent.usage, self.cost_of(model, spent));
         self.turn_usage.add(usage);
@@ -198,7 +217,7 @@ impl Budget {
             (Some(price), _) => by(price),
             (None, Stated::Cost(cost)) => Some(*cost),
             (None, Stated::Unusable(_)) => None,
-            (None, Stated::Nothing) => prices::of(model).and_then(by),
+            (None, Stated::Nothing) => prices::of(model, spent.usage).and_then(by),
         }
     }
 

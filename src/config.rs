@@ -21,7 +21,7 @@ use crate::http::recording::Replay;
 use crate::mailbox::{Desk, Mailbox, Wishes};
 use crate::named_file;
 use crate::provider::thinking::Thinking;
-use crate::provider::{Host, Learnt, Settings};
+use crate::provider::{Host, Learnt, Settings, prices};
 use crate::sandbox::Setup;
 use crate::sandbox::permissions::{self, Permissions};
 use crate::session::Place;
@@ -39,7 +39,9 @@ pub use containment::{
     Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
 };
 pub use endpoint::ModelNames;
-use endpoint::{endpoint, full_id, headers, host_of, key_source, keys, model, replayed_endpoint, secrets};
+use endpoint::{
+    check_base_url, endpoint, full_id, headers, host_of, key_source, keys, model, replayed_endpoint, secrets,
+};
 pub use skills::{SkillRules, skill_tool, skills};
 pub use variables::{Environment, HIDDEN, Secret, VARIABLES, hide};
 
@@ -57,18 +59,25 @@ pub fn defaults(environment: &Environment) -> Result<Option<Args>, Error> {
     })?;
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-    let arguments = lines.map(|line| OsStr::from_bytes(line).to_owned()).collect();
     let unusable = |why: &str| {
         Error::Usage(format!(
             "COTTER_CONFIG \"{}\" (one argument a line, such as --max-turns=9): {why}",
             path.display()
         ))
     };
+    let spaced = lines.clone().find_map(|line| {
+        let (flag, value) = str::from_utf8(line).ok()?.split_once(char::is_whitespace)?;
+        (flag.starts_with("--") && !flag.contains('=')).then(|| (flag, value.trim()))
+    });
+    let arguments = lines.map(|line| OsStr::from_bytes(line).to_owned()).collect();
     match args::parse(arguments, Args::default()) {
         Ok(Command::Run(defaults)) => Ok(Some(*defaults)),
         Ok(Command::Print(_)) => Err(unusable("a flag that prints and ends has no place there")),
         Ok(Command::Sandbox(..)) => Err(unusable("a command has no place there")),
-        Err(error) => Err(unusable(&error.to_string())),
+        Err(error) => Err(unusable(&match spaced {
+            Some((flag, value)) => format!("write {flag}={value}, or put {value} on a line of its own"),
+            None => error.to_string(),
+        })),
     }
 }
 
@@ -175,6 +184,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         None => endpoint(args, environment)?,
     };
     let host_name = host_of(&endpoint.base_url)?;
+    check_base_url(&endpoint.base_url)?;
     let loopback = is_loopback(&host_name);
     let settings = Settings {
         api: endpoint.api,
@@ -194,6 +204,10 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         answer: None,
         learnt: Learnt::default(),
     };
+    let fallback_models = fallback_models(args, environment, &settings)?;
+    if replay.is_none() {
+        check_prices(args, &settings, &fallback_models)?;
+    }
     let headers = headers(args, environment, &endpoint)?;
     let mut secrets = secrets(&headers);
     if let Some(replay) = &mut replay {
@@ -215,7 +229,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let key_source = key_source(args, &endpoint);
     Ok(Config {
         instructions,
-        fallback_models: fallback_models(args, environment, &settings)?,
+        fallback_models,
         model_names: ModelNames::new(environment, settings.api, settings.host),
         settings,
         base_url: endpoint.base_url,
@@ -276,6 +290,20 @@ fn fallback_models(
         }
     };
     args.fallback_models.iter().map(id).collect()
+}
+
+/// Anthropic's API never says what a reply cost: a budget of money would end the run behind a reply paid for.
+fn check_prices(args: &Args, settings: &Settings, fallback_models: &[String]) -> Result<(), Error> {
+    if settings.host != Host::Anthropic || args.max_budget_usd.is_none() || args.price.is_some() {
+        return Ok(());
+    }
+    let mut models = std::iter::once(&settings.model).chain(fallback_models);
+    match models.find(|model| !model.is_empty() && !prices::has(model)) {
+        Some(model) => Err(Error::Usage(format!(
+            "the price of \"{model}\" is not known, which --max-budget-usd needs: pass its --price"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// What a client's letters come to.

@@ -74,14 +74,14 @@ pub struct Price {
 }
 
 impl Price {
-    /// A price in cents per million tokens.
-    pub const fn in_cents(input: u16, output: u16, cache_read: u16, cache_write: u16) -> Price {
-        const CENT_PER_MILLION: u128 = 10_u128.pow(DECIMALS as u32 - 2 - 6);
+    /// A price in thousandths of a dollar per million tokens.
+    pub const fn in_mills(input: u16, output: u16, cache_read: u16, cache_write: u16) -> Price {
+        const MILL_PER_MILLION: u128 = 10_u128.pow(DECIMALS as u32 - 3 - 6);
         Price {
-            input: input as u128 * CENT_PER_MILLION,
-            output: output as u128 * CENT_PER_MILLION,
-            cache_read: cache_read as u128 * CENT_PER_MILLION,
-            cache_write: cache_write as u128 * CENT_PER_MILLION,
+            input: input as u128 * MILL_PER_MILLION,
+            output: output as u128 * MILL_PER_MILLION,
+            cache_read: cache_read as u128 * MILL_PER_MILLION,
+            cache_write: cache_write as u128 * MILL_PER_MILLION,
         }
     }
 
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(cost(" 1 , 5 ").as_deref(), Some("$0.001151"));
         assert_eq!(cost("0,0").as_deref(), Some("$0"));
         assert_eq!(cost("0.000000001,0").as_deref(), Some("$0.000000000001101"));
-        assert_eq!(Price::parse("1,5,0.1,1.25"), Some(Price::in_cents(100, 500, 10, 125)));
+        assert_eq!(Price::parse("1,5,0.1,1.25"), Some(Price::in_mills(1_000, 5_000, 100, 1_250)));
         for text in ["", "1", "1,", "1,2,3", "1,2,3,4,5", "a,b", "-1,5", "1;5", "1,5,,", "0.0000000001,1"] {
             assert_eq!(Price::parse(text), None, "{text}");
         }

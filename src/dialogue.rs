@@ -19,6 +19,30 @@ use crate::terminal::{Line, Lines};
 /// What is said to the model of a turn that was interrupted, before what the user says next.
 const INTERRUPTED: &str = "[Request interrupted by user]";
 
+/// The commands of `claude`'s own that people type, rather than skills.
+const FOREIGN: [&str; 20] = [
+    "agents",
+    "clear",
+    "compact",
+    "config",
+    "context",
+    "cost",
+    "doctor",
+    "help",
+    "hooks",
+    "init",
+    "login",
+    "logout",
+    "mcp",
+    "memory",
+    "model",
+    "permissions",
+    "resume",
+    "rewind",
+    "status",
+    "usage",
+];
+
 /// A conversation that goes on.
 pub struct Dialogue<'a> {
     agent: &'a mut Agent,
@@ -93,15 +117,44 @@ impl Dialogue<'_> {
     pub fn with_person(mut self, first: Option<Prompt>) -> Result<u8, Error> {
         let mut lines = Lines::default();
         let mut next = first;
+        self.greet();
         loop {
             if let Some(prompt) = next.take() {
-                self.opened(prompt)?;
+                match self.foreign_command(&prompt.text) {
+                    Some(line) => self.output.notice(&line),
+                    None => self.opened(prompt)?,
+                }
             }
             match lines.next(self.agent.alarm(), self.output)? {
                 Line::Said(text) => next = Some(Prompt { typed_bytes: text.len(), text }),
-                Line::End => return Ok(self.code.unwrap_or_default()),
+                Line::End => break,
             }
         }
+        let summary = self.agent.summary();
+        if summary.is_kept {
+            self.output.warn(&format!("cotter -r {} goes on with it", summary.session_id));
+        }
+        Ok(self.code.unwrap_or_default())
+    }
+
+    /// Says who is there, and what is gone on with.
+    fn greet(&mut self) {
+        let version = env!("CARGO_PKG_VERSION");
+        let model = self.agent.model();
+        self.output.warn(&format!("version {version}, {model}; /exit or Ctrl-D ends the session"));
+        if let Some(words) = self.agent.first_words() {
+            let id = self.agent.session_id();
+            self.output.warn(&format!("going on with {id}: \"{words}\""));
+        }
+    }
+
+    /// What there is to say of a line that is one of `claude`'s own commands, and no skill.
+    fn foreign_command(&self, line: &str) -> Option<String> {
+        let name = line.split_whitespace().next()?.strip_prefix('/')?;
+        let is_foreign = FOREIGN.contains(&name) && self.agent.skills().named(name).is_none();
+        is_foreign.then(|| {
+            format!("/{name} is a command of claude's and not here: /exit ends the session, and cotter --help tells the flags")
+        })
     }
 
     /// A message of the client's: one that is a text is read as what is typed.

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::event::PollFlags;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 
 use crate::alarm::Alarm;
@@ -72,7 +72,12 @@ pub struct Prompt {
 pub fn prompt(args: &Args, typed: String, alarm: &Alarm, output: &mut Output) -> Result<Prompt, Error> {
     let stdin = match stdin_is_wanted(args) {
         true => decode(read_stdin(alarm, output)?, "standard input")?,
-        false => String::new(),
+        false => {
+            if args.no_stdin && has_something_to_read() {
+                output.warn("-n: standard input is not read");
+            }
+            String::new()
+        }
     };
     let mut typed_bytes = typed.len();
     let text = match (typed.trim().is_empty(), stdin.trim().is_empty()) {
@@ -119,6 +124,17 @@ fn stdin_is_wanted(args: &Args) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether standard input is a pipe that something has been written to. Nothing is waited for.
+fn has_something_to_read() -> bool {
+    let stdin = std::io::stdin();
+    let status = rustix::fs::fstat(stdin.as_fd());
+    let is_pipe = status.is_ok_and(|status| FileType::from_raw_mode(status.st_mode) == FileType::Fifo);
+    let mut waiting = [PollFd::new(&stdin, PollFlags::IN)];
+    is_pipe
+        && poll(&mut waiting, Some(&Timespec::default())).is_ok()
+        && waiting[0].revents().contains(PollFlags::IN)
 }
 
 /// Waits, not for long, until a client has written something or has gone. Where there is nothing to begin with,

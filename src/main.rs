@@ -167,7 +167,10 @@ fn converse(
     // What tools left running ends before the answer is out, not after.
     let changed = agent.end_tools();
     if !changed.is_empty() {
-        output.notice(&format!("tools have changed {}, which git runs commands from", changed.join(", ")));
+        output.notice(&format!(
+            "tools have changed {}, which git runs commands from: look at it before git runs here",
+            changed.join(", ")
+        ));
     }
     drop(agent);
     // A session that cannot be written does not keep a finished answer back. In JSON, the one result that

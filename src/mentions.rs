@@ -2,7 +2,7 @@
 //! behind their mention.
 //!
 //! Only what is typed is looked at: what comes in on standard input beside a prompt is data, and must not choose
-//! which files are sent. Other files are not read: the model has tools for that.
+//! which files are sent. Other files are not read: the model has tools for that, and a line says so.
 
 use crate::conversation::{Part, Parts};
 use crate::image_limits::Held;
@@ -21,6 +21,15 @@ pub fn parts(prompt: Prompt, workspace: &Workspace, output: &mut Output) -> Part
     let mut said = 0;
     let mut held = Held::default();
     for mention in mentions(&prompt[..typed_bytes]) {
+        if !mention.is_image {
+            if workspace.root.join(mention.path).is_file() {
+                output.detail(&format!(
+                    "\"@{}\" is not attached: the model has tools to read it",
+                    mention.path
+                ));
+            }
+            continue;
+        }
         match read::image(mention.path, workspace) {
             Ok(image) => {
                 let is_too_much = held.add(std::slice::from_ref(&image)).is_err();
@@ -49,9 +58,10 @@ struct Mention<'a> {
     path: &'a str,
     /// Where the prompt goes on.
     end: usize,
+    is_image: bool,
 }
 
-/// The mentions of images in a text. One begins the text or stands behind a blank or a bracket, so that an
+/// The mentions of files in a text. One begins the text or stands behind a blank or a bracket, so that an
 /// address of mail is none.
 fn mentions(text: &str) -> Vec<Mention<'_>> {
     let mut found = Vec::new();
@@ -77,8 +87,9 @@ fn mentions(text: &str) -> Vec<Mention<'_>> {
             }
         };
         let lower = path.to_ascii_lowercase();
-        if ENDINGS.iter().any(|ending| lower.len() > ending.len() && lower.ends_with(ending)) {
-            found.push(Mention { path, end });
+        let is_image = ENDINGS.iter().any(|ending| lower.len() > ending.len() && lower.ends_with(ending));
+        if !path.is_empty() {
+            found.push(Mention { path, end, is_image });
             rest = end;
         }
     }
@@ -90,7 +101,7 @@ mod tests {
     use super::*;
 
     fn paths(text: &str) -> Vec<&str> {
-        mentions(text).iter().map(|mention| mention.path).collect()
+        mentions(text).iter().filter(|mention| mention.is_image).map(|mention| mention.path).collect()
     }
 
     #[test]
@@ -113,7 +124,7 @@ mod tests {
     #[test]
     fn the_text_goes_on_right_behind_a_mention() {
         let text = "a @b.png. c";
-        assert_eq!(mentions(text), [Mention { path: "b.png", end: 8 }]);
+        assert_eq!(mentions(text), [Mention { path: "b.png", end: 8, is_image: true }]);
         let quoted = "a @\"b.png\" c";
         assert_eq!(&quoted[mentions(quoted)[0].end..], " c");
     }

@@ -227,6 +227,15 @@ impl Output {
         }
     }
 
+    /// A line about a call that was denied; the JSON formats say it in their own way. One that says what another has
+    /// said already is for `--verbose`.
+    pub fn denied(&mut self, text: &str, is_new: bool) {
+        match self.format {
+            OutputFormat::Text if is_new => self.warn(text),
+            _ => self.detail(text),
+        }
+    }
+
     /// A line that is always shown.
     pub fn notice(&mut self, text: &str) {
         self.line(text);

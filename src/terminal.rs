@@ -23,8 +23,8 @@ pub enum Line {
     End,
 }
 
-/// The line that ends a session.
-const EXIT: &str = "/exit";
+/// The lines that end a session.
+const EXITS: [&str; 4] = ["/exit", "/quit", "exit", "quit"];
 /// Stands before what is typed, and before a line that goes on.
 const SIGN: &str = "> ";
 const GOES_ON: &str = "… ";
@@ -64,7 +64,7 @@ impl Lines {
             }
             match said.trim() {
                 "" => (said, sign) = (String::new(), SIGN),
-                EXIT => return Ok(Line::End),
+                word if EXITS.contains(&word) => return Ok(Line::End),
                 _ => return Ok(Line::Said(said)),
             }
         }

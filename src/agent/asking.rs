@@ -137,6 +137,9 @@ impl Agent {
         self.measure(reply);
         let said: usize = reply.parts.iter().map(length).sum();
         self.budget.take_reply(&self.settings.model, &reply.spent(), bytes + said);
+        if let Some(line) = self.budget.tell_no_cost() {
+            output.warn(line);
+        }
         if let Stated::Unusable(what) = &reply.stated {
             output.detail(&format!("what the server says that the reply cost is no amount: {what}"));
         }

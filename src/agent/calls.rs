@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::output::Output;
 use crate::provider::{self, Reply};
 use crate::sandbox::permissions::Mode;
+use crate::tools::toolbox::Denied;
 use crate::tools::{Outcome, skill};
 
 impl Agent {
@@ -66,14 +67,23 @@ impl Agent {
             let headers = [("accept".to_owned(), "application/json".to_owned())];
             http.get(url, &headers).map_err(|failure| failure.to_string())
         })?;
-        for denied in &self.toolbox.denied()[denied_before..] {
-            output.detail(&format!("{} was denied: {}", denied.tool, denied.denial.0));
-        }
+        self.tell_denials(denied_before, output);
         // Several servers refuse an empty result.
         if outcome.text.trim().is_empty() {
             outcome.text = "(no output)".to_owned();
         }
         Ok(outcome)
+    }
+
+    /// Tells what was denied behind so many, each kind once. What ends the run is told by its error.
+    pub(super) fn tell_denials(&self, before: usize, output: &mut Output) {
+        let denied = self.toolbox.denied();
+        let line = |denied: &Denied| format!("{} was denied: {}", denied.tool, denied.denial.0);
+        for (index, last) in denied.iter().enumerate().skip(before) {
+            let text = line(last);
+            let is_known = denied[..index].iter().any(|earlier| line(earlier) == text);
+            output.denied(&text, !is_known && self.permission_mode != Mode::DontAsk);
+        }
     }
 
     /// Whether the run may go on after what was denied.

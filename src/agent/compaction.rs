@@ -310,7 +310,7 @@ impl Agent {
                 }
                 Attempt::Rewrite(learnt) => self.learn(learnt, output),
                 Attempt::TooLong(error) => {
-                    return Err(unsummarized(&error_of_api(&error, &self.url).to_string()));
+                    return Err(unsummarized(&error_of_api(&error, &self.url, None).to_string()));
                 }
                 Attempt::Failed(error, _) => self.fall_back(error, output)?,
             }

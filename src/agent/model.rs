@@ -31,7 +31,7 @@ pub(super) fn only_model(
             let error = ApiError::from_response(status, "", &body);
             match error.verdict() {
                 Verdict::Credentials | Verdict::Wait | Verdict::Exhausted => {
-                    Err(http::error_of_api(&error, url))
+                    Err(http::error_of_api(&error, url, Some(headers)))
                 }
                 _ => Err(unnamed(&format!("the server does not list its models: HTTP {status}"))),
             }

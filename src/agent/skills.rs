@@ -51,13 +51,11 @@ impl Agent {
 
     /// Runs a call of `Skill`.
     pub(super) fn run_skill(&mut self, call: &Call, output: &mut Output) -> Result<Outcome, Error> {
+        let denied_before = self.toolbox.denied().len();
         let arguments = match self.toolbox.check(call) {
             Ok(arguments) => arguments,
             Err(refusal) => {
-                if let Some(denied) = self.toolbox.denied().last().filter(|denied| denied.call_id == call.id)
-                {
-                    output.detail(&format!("{} was denied: {}", denied.tool, denied.denial.0));
-                }
+                self.tell_denials(denied_before, output);
                 return Ok(Outcome::error(refusal));
             }
         };

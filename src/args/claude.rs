@@ -198,6 +198,25 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// The word, if it is a command of `claude`'s.
+pub fn command(word: &str) -> Option<&'static str> {
+    const COMMANDS: [&str; 12] = [
+        "agents",
+        "auth",
+        "config",
+        "doctor",
+        "install",
+        "mcp",
+        "migrate-installer",
+        "plugin",
+        "plugins",
+        "setup-token",
+        "update",
+        "upgrade",
+    ];
+    COMMANDS.into_iter().find(|command| *command == word)
+}
+
 /// The name of a letter that is no flag here but one of `claude`.
 pub fn of_letter(letter: char) -> Option<&'static str> {
     match letter {

@@ -31,11 +31,19 @@ pub fn parse(mut arguments: Vec<OsString>, mut args: Args) -> Result<Command, Er
         arguments.remove(0);
         return parse_sandbox(arguments, args);
     }
+    let command = arguments.first().and_then(|word| word.to_str()).and_then(claude::command);
     // Of what is typed, a mode beats the one that skipping implies; of that and the file of defaults, what is
     // typed beats both.
     let mode = args.permission_mode.take();
     let skips = std::mem::take(&mut args.skip_permissions);
-    if let Some(text) = read(arguments, &mut args)? {
+    let printed = read(arguments, &mut args);
+    // Likewise: nobody means a model by it.
+    if let (Some(name), false, Ok(None) | Err(_)) = (command, args.print, &printed) {
+        return Err(Error::Usage(format!(
+            "\"{name}\" is a command of claude's and not here; to ask the model, say cotter -p {name}"
+        )));
+    }
+    if let Some(text) = printed? {
         return Ok(Command::Print(text));
     }
     if !args.skip_permissions {
@@ -47,13 +55,18 @@ pub fn parse(mut arguments: Vec<OsString>, mut args: Args) -> Result<Command, Er
 
 /// Reads the arguments of a run into `args`. Gives back the text to print if one of them prints and ends.
 fn read(arguments: Vec<OsString>, args: &mut Args) -> Result<Option<String>, Error> {
+    if has_dashed_prompt(&arguments) {
+        return Err(Error::Usage(DASHED.to_owned()));
+    }
     let mut parser = lexopt::Parser::from_args(arguments);
+    let mut is_behind_flags = false;
     // The flag whose list of rules the next argument may go on with.
     let mut open_list: Option<&Flag> = None;
     loop {
         // What stands behind `--` is no rule.
         if parser.try_raw_args().is_some_and(|left| left.peek().is_some_and(|next| next == "--")) {
             open_list = None;
+            is_behind_flags = true;
         }
         let Some(argument) = parser.next().map_err(|error| misused(&error))? else { break };
         let flag = match argument {
@@ -84,7 +97,7 @@ fn read(arguments: Vec<OsString>, args: &mut Args) -> Result<Option<String>, Err
                     continue;
                 }
                 open_list = None;
-                positional(args, value)?;
+                positional(args, value, is_behind_flags)?;
                 continue;
             }
         };
@@ -394,7 +407,7 @@ fn take(args: &mut Args, flag: &Flag, value: OsString) -> Result<Option<String>,
     Ok(None)
 }
 
-fn positional(args: &mut Args, value: OsString) -> Result<(), Error> {
+fn positional(args: &mut Args, value: OsString, is_behind_flags: bool) -> Result<(), Error> {
     if value == "-" && !args.force_stdin {
         args.force_stdin = true;
         return Ok(());
@@ -403,6 +416,13 @@ fn positional(args: &mut Args, value: OsString) -> Result<(), Error> {
         Error::Usage("the prompt is not UTF-8: put it into a file and pass -f FILE".to_owned())
     })?;
     if let Some(prompt) = &args.prompt {
+        if is_behind_flags && text.starts_with('-') {
+            return Err(Error::Usage(format!(
+                "unexpected argument \"{}\" after the prompt \"{}\": nothing behind -- is a flag: put flags before it",
+                shortened(&text),
+                shortened(prompt)
+            )));
+        }
         return Err(Error::Usage(format!(
             "unexpected argument \"{}\" after the prompt \"{}\": quote the prompt as one argument",
             shortened(&text),
@@ -511,14 +531,30 @@ fn temperature(flag: &Flag, value: &OsString) -> Result<f64, Error> {
     }
 }
 
+const DASHED: &str = "a prompt that begins with a dash goes after --, as in: cotter -p -- \"- one\"";
+
+/// Whether a word right behind `-p` begins with a dash and is no flag.
+fn has_dashed_prompt(arguments: &[OsString]) -> bool {
+    let words: Vec<&str> = arguments
+        .iter()
+        .map(|word| word.to_str().unwrap_or_default())
+        .take_while(|word| *word != "--")
+        .collect();
+    let is_flag = |letter: char| letter == '-' || FLAGS.iter().any(|flag| flag.short.contains(letter));
+    words.windows(2).any(|pair| {
+        let mut letters = pair[1].strip_prefix('-').unwrap_or_default().chars();
+        let first = letters.next();
+        let is_longer = letters.next().is_some();
+        ["-p", "--print"].contains(&pair[0]) && is_longer && !first.is_some_and(is_flag)
+    })
+}
+
 fn unknown_letter(letter: char) -> Error {
     match letter {
         letter if letter.is_alphanumeric() => {
             Error::Usage(format!("there is no flag -{letter}: see cotter --help"))
         }
-        _ => Error::Usage(
-            "a prompt that begins with a dash goes after --, as in: cotter -p -- \"- one\"".to_owned(),
-        ),
+        _ => Error::Usage(DASHED.to_owned()),
     }
 }
 
@@ -533,6 +569,7 @@ fn unknown(name: &str) -> Error {
         Some((distance, long)) if distance <= 1 + long.len() / 4 => {
             Error::Usage(format!("there is no flag --{name}: did you mean --{long}?"))
         }
+        _ if name.contains(char::is_whitespace) => Error::Usage(DASHED.to_owned()),
         _ => Error::Usage(format!("there is no flag --{name}: see cotter --help")),
     }
 }

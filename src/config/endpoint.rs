@@ -207,6 +207,25 @@ pub fn host_of(base_url: &str) -> Result<String, Error> {
     Ok(host.to_ascii_lowercase())
 }
 
+/// Refuses the address of a request, which documentation of servers often shows in place of the base URL.
+///
+/// # Errors
+///
+/// `Usage` names the part to leave out.
+pub fn check_base_url(base_url: &str) -> Result<(), Error> {
+    let address = base_url.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
+    for end in ["/chat/completions", "/messages"] {
+        if let Some(base) = address.strip_suffix(end) {
+            return Err(Error::Usage(format!(
+                "the base URL \"{}\" is the address of a request: leave {end} out, as in {}",
+                net::shown(base_url),
+                net::shown(base)
+            )));
+        }
+    }
+    Ok(())
+}
+
 pub fn model(
     args: &Args,
     environment: &Environment,

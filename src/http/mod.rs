@@ -224,7 +224,7 @@ impl Http {
     /// The error that a refusal is, where it is final.
     pub fn refused(&mut self, error: &ApiError, url: &str) -> Error {
         self.failed_status = Some(error.status);
-        error_of_api(error, url)
+        error_of_api(error, url, None)
     }
 
     /// Sets how often a server that is overloaded is asked again, where that is less than the limit of all.
@@ -261,7 +261,10 @@ impl Http {
             };
             let status = status_of(&trouble);
             self.failed_status = status;
-            let error = error_of(trouble, request.url);
+            let error = match self.replay {
+                Some(_) => error_of(trouble, request.url, None),
+                None => error_of(trouble, request.url, Some(request.headers)),
+            };
             // A trouble that is worth fewer attempts than were made already is final too.
             if retries >= most {
                 return Err(after(error, retries));
@@ -385,12 +388,12 @@ fn status_of(trouble: &Trouble) -> Option<u16> {
     }
 }
 
-fn error_of(trouble: Trouble, url: &str) -> Error {
+fn error_of(trouble: Trouble, url: &str, headers: Option<&[(String, String)]>) -> Error {
     match trouble {
         Trouble::Fatal(error) => error,
         Trouble::Network(failure) => failure.error(),
         Trouble::Fault(fault, _) => match fault {
-            Fault::Api(error) => error_of_api(&error, url),
+            Fault::Api(error) => error_of_api(&error, url, headers),
             Fault::Incomplete => Error::Network("the reply ended before it was complete".to_owned()),
             Fault::Hollow => Error::Malformed("the API sent a reply without content".to_owned()),
             Fault::Malformed(text) => Error::Malformed(format!("the API's reply cannot be read: {text}")),
@@ -399,8 +402,23 @@ fn error_of(trouble: Trouble, url: &str) -> Error {
     }
 }
 
-/// The error that ends the run where an API's refusal of what was asked at this URL is final.
-pub fn error_of_api(error: &ApiError, url: &str) -> Error {
+/// What the names of headers hold that carry a key, to servers of all kinds.
+const KEY_WORDS: [&str; 4] = ["auth", "key", "token", "cookie"];
+
+/// The error that ends the run where an API's refusal of what was asked at this URL is final. The headers are those
+/// that were sent, if any were.
+pub fn error_of_api(error: &ApiError, url: &str, headers: Option<&[(String, String)]>) -> Error {
+    if error.status == 401
+        && let Some(headers) = headers
+        && !headers.iter().any(|(name, _)| KEY_WORDS.iter().any(|word| name.contains(word)))
+    {
+        let is_anthropic = headers.iter().any(|(name, _)| name == "anthropic-version");
+        let variable = if is_anthropic { "ANTHROPIC_API_KEY" } else { "OPENAI_API_KEY" };
+        return Error::Credentials(format!(
+            "no key was sent, and the server wants one (HTTP 401: {}): set {variable} or pass --api-key-file",
+            error.message
+        ));
+    }
     let mut text = format!("HTTP {}: {}", error.status, error.message);
     let remedy = error.remedy();
     if !remedy.is_empty() {

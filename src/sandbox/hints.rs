@@ -54,6 +54,11 @@ pub fn for_command(policy: &Policy, output: &str) -> Option<String> {
     }
     let output = output.to_lowercase();
     let closed_network = policy.network == Network::Own;
+    if closed_network && says(&output, NO_NETWORK) && says(&output, NO_WRITE) {
+        let write = for_write(policy, &output);
+        let write = write.trim_start_matches("[sandbox: ");
+        return Some(format!("[sandbox: commands reach no network; --allow-net opens it. And {write}"));
+    }
     if closed_network && says(&output, NO_NETWORK) {
         return Some("[sandbox: commands reach no network; --allow-net opens it]".to_owned());
     }
@@ -169,6 +174,11 @@ mod tests {
             assert_eq!(found.as_deref(), Some(expected), "{output}");
         }
         let own = |output| for_command(&policy(Mode::WorkspaceWrite), output).unwrap();
+        assert_eq!(
+            own("npm: EAI_AGAIN\ncannot create /etc/x: Permission denied"),
+            "[sandbox: commands reach no network; --allow-net opens it. And commands write only in the workspace \
+             and in $TMPDIR; --add-dir DIR opens another folder]"
+        );
         assert!(own("Unable to create '/r/.git/x': Permission denied").contains("git rev-parse"));
         assert!(own("/h/.cache/x: Permission denied").contains("GOCACHE"));
         assert!(!own("/etc/x: Permission denied").contains("GOCACHE"));

@@ -158,7 +158,7 @@ fn list(folder: &Path, workspace: &Path) -> String {
         .flatten()
         .filter_map(|path| {
             let text = beginning(&path, workspace)?;
-            Some(format!("{} {}", id_of(&path), first_words(&text)))
+            Some(format!("{} {} {}", id_of(&path), changed(&path), first_words(&text)))
         })
         .take(MOST_LISTED)
         .collect();
@@ -166,6 +166,14 @@ fn list(folder: &Path, workspace: &Path) -> String {
         true => ": this folder has none yet".to_owned(),
         false => format!("; the last ones of this folder:\n{}", lines.join("\n")),
     }
+}
+
+/// When a session was last gone on with, and how long it is: several may begin with the same words.
+fn changed(path: &Path) -> String {
+    let Ok(metadata) = path.metadata() else { return String::new() };
+    let time = jiff::Timestamp::from_second(metadata.mtime()).unwrap_or_default().to_string();
+    let minute: String = time.chars().take("2026-11-30T20:57".len()).collect();
+    format!("{} UTC, {} kB:", minute.replace('T', " "), metadata.len().div_ceil(1000))
 }
 
 /// The beginning of the first text, on one line.

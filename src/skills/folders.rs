@@ -48,6 +48,7 @@ pub fn find(places: &Places, sources: Sources) -> Skills {
         seen: HashSet::new(),
         files: 0,
         shadowed: Vec::new(),
+        held: Vec::new(),
         folders: 0,
         stopped: None,
     };
@@ -98,6 +99,8 @@ struct Finder<'a> {
     files: usize,
     /// Those left out for their names.
     shadowed: Vec<String>,
+    /// The names that are taken, each with where from.
+    held: Vec<(String, String)>,
     /// How many folders of commands lay in others.
     folders: usize,
     /// Of what there were too many, so that no more are looked at.
@@ -229,11 +232,14 @@ impl<'a> Finder<'a> {
         match read.and_then(|(keys, body)| Ok((Skill::new(source, &keys, body)?, keys))) {
             Err(why) => self.leave_out(shown, &why),
             Ok((skill, _)) if self.skills.named(&skill.name).is_some() => {
-                self.shadowed.push(shown.to_owned());
+                let winner = self.held.iter().find(|(name, _)| *name == skill.name);
+                let winner = winner.map_or("", |(_, shown)| shown);
+                self.shadowed.push(format!("{shown} ({winner} is there)"));
             }
             Ok((mut skill, keys)) => {
                 skill.is_for_model &= !is_command;
                 self.tell_what_is_ignored(&skill, &keys, shown);
+                self.held.push((skill.name.clone(), shown.to_owned()));
                 self.skills.skills.push(skill);
             }
         }

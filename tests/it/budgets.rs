@@ -308,7 +308,10 @@ fn an_unknown_cost_ends_a_run_with_a_budget_unless_the_server_is_on_this_machine
     let asked =
         |story: Story| story.args(&["--max-budget-usd", "1"]).reply(counted(api, answer(api, "Done."))).run();
     let here = asked(story(api));
-    here.code(0).equal(&here.json()["total_cost_usd"], &json!(null));
+    here.code(0).equal(&here.json()["total_cost_usd"], &json!(null)).stderr(
+        "cotter: --max-budget-usd has no effect here: the server is on this machine and names no cost; give --price \
+         to count one\n",
+    );
     let elsewhere = asked(story(api).host("http://models.test/v1"));
     let why =
         "the cost of a reply by \"test-model\" is not known, which --max-budget-usd needs: pass its --price";
@@ -316,6 +319,43 @@ fn an_unknown_cost_ends_a_run_with_a_budget_unless_the_server_is_on_this_machine
     elsewhere.equal(&result["total_cost_usd"], &json!(null)).equal(&result["result"], &json!("Done."));
     let priced = asked(story(api).host("http://models.test/v1").args(&["--price", "1,1"]));
     priced.code(0).equal(&priced.json()["total_cost_usd"], &json!(0.00254));
+}
+
+#[test]
+fn a_budget_without_effect_is_said_once() {
+    for (args, expected) in [
+        (&["--max-budget-usd", "1"][..], 1),
+        (&["--max-budget-usd", "1", "-q"], 0),
+        (&["--max-budget-usd", "1", "--price", "1,1"], 0),
+        (&[], 0),
+    ] {
+        let api = Api::OpenAi;
+        let replies = [asks(api, "", &WRITES[..1]), asks(api, "", &WRITES[1..2]), answer(api, "Done.")];
+        let replies = replies.map(|reply| counted(api, reply));
+        let outcome = replies.into_iter().fold(story(api).args(args), Story::reply).run();
+        let said = outcome.stderr.matches("has no effect here").count();
+        outcome.code(0).equal(said, expected);
+    }
+}
+
+#[test]
+fn a_budget_is_refused_before_a_request_where_no_reply_would_name_its_cost() {
+    let story = |args: &[&str]| {
+        let story = Story::new("budgets").api(Api::Anthropic).host("http://api.anthropic.com");
+        story.args(&["--max-budget-usd", "1", "-p", "Hi."]).args(args)
+    };
+    let why =
+        "cotter: the price of \"claude-next\" is not known, which --max-budget-usd needs: pass its --price\n";
+    for args in
+        [&["--model", "claude-next"][..], &["--model", "sonnet", "--fallback-model", "haiku,claude-next"]]
+    {
+        story(args).run().code(2).stdout("").stderr(why).request_count(0);
+    }
+    for model in ["sonnet", "opus", "haiku", "fable", "best"] {
+        story(&["--model", model]).reply(answer(Api::Anthropic, "Done.")).run().code(0).stderr("");
+    }
+    let priced = story(&["--model", "claude-next", "--price", "1,1"]);
+    priced.reply(answer(Api::Anthropic, "Done.")).run().code(0).stderr("");
 }
 
 /// The beginning of a reply was paid for, though the connection broke and another reply took its place.

@@ -248,7 +248,7 @@ fn a_file_of_defaults_that_cannot_be_used_is_a_usage_error() {
     stage.write("typo", "--modle=m\n");
     for (line, why) in [
         ("--modle=m", "there is no flag --modle: did you mean --model?"),
-        ("--model m", "there is no flag --model m: did you mean --model?"),
+        ("--model m", "write --model=m, or put m on a line of its own"),
         ("--max-turns", "--max-turns needs a value: N"),
         ("--help", "a flag that prints and ends has no place there"),
     ] {
@@ -556,8 +556,7 @@ fn a_refusal_to_list_the_models_ends_the_run_as_any_refusal_does() {
         (
             401,
             3,
-            "the API does not accept the key \
-             (HTTP 401: No.: check the key, or name another with --api-key-file)",
+            "no key was sent, and the server wants one (HTTP 401: No.): set OPENAI_API_KEY or pass --api-key-file",
         ),
         (503, 5, "the API is overloaded or limits the rate (HTTP 503: No.)"),
     ] {

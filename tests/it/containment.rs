@@ -574,8 +574,7 @@ fn changes_to_what_git_runs_are_told() {
         bash("printf '[core]\\n\\tfsmonitor = ./evil\\n' >.git/config; echo evil >.git/hooks/post-checkout");
     let files = [(".git/config", "[core]\n"), (".git/hooks/pre-push", "")];
     let outcome = story("git", &[call]).files(&files).run();
-    let line =
-        "cotter: tools have changed .git/config, .git/hooks/post-checkout, which git runs commands from\n";
+    let line = "cotter: tools have changed .git/config, .git/hooks/post-checkout, which git runs commands from: look at it before git runs here\n";
     outcome.code(0).stdout(DONE).stderr(line);
     let outcome = story("git left alone", &[bash("echo x >.git/index")]).files(&files).run();
     outcome.code(0).stdout(DONE).stderr("");

@@ -10,9 +10,11 @@ use std::sync::mpsc;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
+use crate::check::Api;
 use crate::server::{Ending, Reply, Server};
 use crate::stage::{Ran, Stage, accept, calls, read_request, requests, run, says, serve};
-use crate::story::{DEADLINE, can_end, finish};
+use crate::story::{DEADLINE, Story, can_end, finish};
+use crate::talk::answer;
 
 /// How a case ends.
 struct Case {
@@ -99,7 +101,7 @@ fn cases() -> Vec<Case> {
             "401",
             3,
             "credentials",
-            "the API does not accept the key (HTTP 401: bad key: check the key, or name another with --api-key-file)",
+            "no key was sent, and the server wants one (HTTP 401: bad key): set OPENAI_API_KEY or pass --api-key-file",
         )
         .replies([refusal(401, "bad key")]),
         Case::new(
@@ -408,11 +410,58 @@ fn without_a_key_the_ways_to_give_one_are_named() {
     assert_eq!((&error["class"], &error["code"]), (&json!("credentials"), &json!(3)));
 }
 
+const DASHED: &str = "a prompt that begins with a dash goes after --, as in: cotter -p -- \"- one\"";
+
+/// The word alone asks nothing; behind `-p` it is a prompt, as any other word is.
+#[test]
+fn a_command_of_another_program_is_a_prompt_where_it_is_said_to_be_one() {
+    for args in [&["-p", "update"][..], &["update", "-p"], &["update it", "-n"]] {
+        let story = Story::new("commands").args(args).reply(answer(Api::OpenAi, "Done."));
+        story.run().code(0).stdout("Done.\n").stderr("");
+    }
+}
+
+#[test]
+fn a_server_that_wants_a_key_where_none_was_sent_says_which_variable_is_missing() {
+    let stage = Stage::new("keyless");
+    for (api, variable) in [("openai", "OPENAI_API_KEY"), ("anthropic", "ANTHROPIC_API_KEY")] {
+        let refusal = Reply::new(401, "application/json", r#"{"error":{"message":"No."}}"#);
+        let server = Server::start(vec![refusal]);
+        let expected = format!(
+            "cotter: no key was sent, and the server wants one (HTTP 401: No.): set {variable} or pass --api-key-file\n"
+        );
+        run(&mut stage.ask(server.port(), &["--api", api, "-p", "Hi."])).code(3).stdout("").stderr(expected);
+        server.stop();
+    }
+}
+
 #[test]
 fn a_command_line_that_cannot_be_understood_names_what_is_wrong() {
     for (args, expected) in [
         (&["--max-turn", "3"][..], "there is no flag --max-turn: did you mean --max-turns?"),
         (&["-z"], "there is no flag -z: see cotter --help"),
+        (&["-p", "-dash"], DASHED),
+        (&["-p", "--not this"], DASHED),
+        (
+            &["-p", "--", "Hi.", "--output-format", "json"],
+            "unexpected argument \"--output-format\" after the prompt \"Hi.\": nothing behind -- is a flag: put flags before it",
+        ),
+        (
+            &["mcp", "list"],
+            "\"mcp\" is a command of claude's and not here; to ask the model, say cotter -p mcp",
+        ),
+        (
+            &["update", "--model", "m"],
+            "\"update\" is a command of claude's and not here; to ask the model, say cotter -p update",
+        ),
+        (
+            &["--base-url", "http://h/v1/chat/completions", "-p", "Hi."],
+            "the base URL \"http://h/v1/chat/completions\" is the address of a request: leave /chat/completions out, as in http://h/v1",
+        ),
+        (
+            &["--api", "anthropic", "--base-url", "http://h/v1/messages/", "-p", "Hi."],
+            "the base URL \"http://h/v1/messages/\" is the address of a request: leave /messages out, as in http://h/v1",
+        ),
         (
             &["-p", "two", "words"],
             "unexpected argument \"words\" after the prompt \"two\": quote the prompt as one argument",

@@ -193,6 +193,19 @@ fn on_chat_completions_an_image_that_the_prompt_mentions_stands_behind_its_menti
 }
 
 #[test]
+fn a_file_that_is_no_image_is_not_attached_and_verbose_says_so() {
+    let story = Story::new("mentioned-text").args(&[
+        "--verbose",
+        "-p",
+        "Sum up @notes.txt and @gone.txt, me@notes.txt.",
+    ]);
+    let outcome = story.file("notes.txt", "1932\n").reply(answer(Api::OpenAi, "Done.")).run();
+    outcome.code(0).stderr_has("cotter: \"@notes.txt\" is not attached: the model has tools to read it\n");
+    outcome.equal(outcome.stderr.matches("is not attached").count(), 1);
+    assert!(!outcome.sent(1).contains("1932"));
+}
+
+#[test]
 fn an_image_that_stands_alone_on_standard_input_is_mentioned_by_the_prompt() {
     let api = Api::Anthropic;
     let story = Story::new("mentioned-stdin").api(api).args(&["-p"]).file("my picture.png", PNG);

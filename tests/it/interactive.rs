@@ -72,6 +72,39 @@ fn a_turn_that_fails_is_told_and_the_session_goes_on() {
 }
 
 #[test]
+fn a_session_says_who_is_there_and_how_it_is_gone_on_with() {
+    let stage = Stage::new("a greeting");
+    let id = "550e8400-e29b-41d4-a716-446655440000";
+    let on_terminal = |replies: Vec<Reply>, args: &[&str], typed: &[(&str, &str)]| {
+        let (terminal, server) = (Terminal::new(), Server::start(replies));
+        let mut command: Command = stage.ask(server.port(), args);
+        command.stdin(terminal.stream()).stdout(terminal.stream()).stderr(terminal.stream());
+        let child = command.spawn().unwrap();
+        drop(command);
+        for (shown, text) in typed {
+            terminal.wait_for(shown);
+            terminal.type_in(text);
+        }
+        let ended = ran(finish(child, None), "a session".to_owned());
+        assert_eq!(ended.code, Some(0), "{}", ended.report());
+        let asked = requests(server).iter().map(prompt).collect::<Vec<_>>();
+        (terminal.shown(), asked)
+    };
+    let hello =
+        format!("version {}, test-model; /exit or Ctrl-D ends the session\r\n", env!("CARGO_PKG_VERSION"));
+    let way = format!("cotter: cotter -r {id} goes on with it\r\n");
+    let typed = [("> ", "/clear now\n"), ("is a command of claude's", "hi  there\n"), ("well\r\n", "quit\n")];
+    let (shown, asked) = on_terminal(vec![says(&["well"])], &["--session-id", id], &typed);
+    assert!(shown.starts_with(&format!("cotter: {hello}")) && shown.ends_with(&way), "{shown}");
+    assert!(!shown.contains("going on"), "{shown}");
+    assert_eq!(asked, ["hi  there"]);
+    let (shown, asked) = on_terminal(Vec::new(), &["-r", id], &[("> ", "exit\n")]);
+    let on = format!("cotter: {hello}cotter: going on with {id}: \"hi there\"\r\n");
+    assert!(shown.starts_with(&on) && !shown.contains("goes on with it"), "{shown}");
+    assert_eq!(asked, [] as [&str; 0]);
+}
+
+#[test]
 fn print_mode_on_a_terminal_is_one_turn() {
     let session = start("print mode", vec![says(&["well"])], &["-q", "-p", "hello"]);
     let (code, shown, _) = session.end();

@@ -65,7 +65,7 @@ fn one_rule_that_allows_makes_all_else_need_one() {
         let story = story(api, &["--allowedTools", "Bash(echo:*)"]).files(&[("notes.txt", "1932\n")]);
         let story = story.env("COTTER_NOW", "0");
         let outcome = given(story, api, &[read, now, ECHO, push, WRITE]);
-        outcome.code(0).stdout("Done.\n").stderr("").no_file("a.txt");
+        outcome.code(0).stdout("Done.\n").no_file("a.txt");
         let expected = vec![
             ok("1932\n"),
             ok("1970-01-01T00:00:00+00:00 (Thursday)"),
@@ -98,6 +98,18 @@ fn what_was_denied_is_in_the_result_and_in_verbose_lines() {
         );
         let outcome = run(api, &["--output-format", "json"], &[WRITE, ECHO]);
         outcome.equal(&outcome.json()["permission_denials"], &json!([]));
+    }
+}
+
+#[test]
+fn a_denied_call_is_told_once_beside_a_text() {
+    let line = "cotter: Write was denied: it writes a file; it needs --allowedTools \"Edit(/a.txt)\"\n";
+    for api in BOTH {
+        let again = ("call_again", WRITE.1, WRITE.2);
+        let rule = ["--allowedTools", "Bash(echo:*)"];
+        run(api, &rule, &[WRITE, again, ECHO]).code(0).stdout("Done.\n").stderr(line);
+        run(api, &[&rule[..], &["-q"]].concat(), &[WRITE]).code(0).stderr("");
+        run(api, &[&rule[..], &["--output-format", "json"]].concat(), &[WRITE]).code(0).stderr("");
     }
 }
 
@@ -466,7 +478,8 @@ fn rules_come_as_several_arguments_before_the_prompt() {
         for list in lists {
             let story = Story::new("rules").api(api).args(list);
             let outcome = given(story, api, &[WRITE, ECHO, ("call_l", "Bash", r#"{"command": "ls"}"#)]);
-            outcome.code(0).stderr("").file("a.txt", "one\n");
+            let line = "cotter: Bash was denied: it runs a command that no rule allows; it needs --allowedTools \"Bash(ls:*)\"\n";
+            outcome.code(0).stderr(line).file("a.txt", "one\n");
             assert!(outcome.sent(1).contains("My prompt."));
             let denied: Vec<bool> = told(api, &outcome).into_iter().map(|(_, is_error)| is_error).collect();
             outcome.equal(denied, vec![false, false, true]);
@@ -480,7 +493,8 @@ fn rules_about_tools_that_are_not_there_are_named_and_change_nothing() {
     let outcome = run(Api::OpenAi, &args, &[WRITE]);
     outcome.code(0).no_file("a.txt").stderr(
         "cotter: --allowedTools: there is no tool TodoWrite, WebFetch, mcp__a__b, so rules about it have no effect\n\
-         cotter: --disallowedTools: there is no tool Task, so rules about it have no effect\n",
+         cotter: --disallowedTools: there is no tool Task, so rules about it have no effect\n\
+         cotter: Write was denied: it writes a file; it needs --allowedTools \"Edit(/a.txt)\"\n",
     );
     run(Api::OpenAi, &["-q", "--disallowedTools", "Task"], &[WRITE]).code(0).stderr("");
 }

@@ -52,7 +52,7 @@ fn what_is_final_is_final_after_something_that_was_asked_again() {
         let refused = refusal(api, 401, "authentication_error", "No.").header(SOON);
         let outcome = run(api, &[], [overloaded(api), overloaded(api), refused]);
         outcome.code(3).stdout("").request_count(3);
-        outcome.stderr_has("(HTTP 401: No.: check the key");
+        outcome.stderr_has("(HTTP 401: No.");
     }
 }
 
@@ -135,7 +135,11 @@ fn what_will_not_pass_ends_the_run_at_once_with_its_code() {
     ];
     for api in BOTH {
         for (status, kind, code, why) in cases {
-            let outcome = run(api, &[], [refusal(api, status, kind, "No.")]);
+            let key: &[&str] = match api {
+                Api::OpenAi => &["--header", "authorization: Bearer test-key"],
+                Api::Anthropic | Api::OpenRouter => &[],
+            };
+            let outcome = run(api, key, [refusal(api, status, kind, "No.")]);
             outcome.code(code).stdout("").request_count(1).stderr(&format!("cotter: {why}\n"));
         }
     }

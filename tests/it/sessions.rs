@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -176,7 +177,16 @@ fn a_session_is_resumed_by_its_id_or_the_beginning_of_it() {
     };
     refused(&["-r", "550e84"], "2 sessions have an id that begins with 550e84: give more of it");
     // The one that was used last comes first.
-    let list = format!("; the last ones of this folder:\n  {ID} hi\n  {OTHER} hi");
+    let changed = |id: &str, seconds: u64| {
+        let session = fs::File::options().append(true).open(file(&stage, id)).unwrap();
+        session.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+        session.metadata().unwrap().len().div_ceil(1000)
+    };
+    let (size, other) = (changed(ID, 1_700_000_100), changed(OTHER, 1_700_000_000));
+    let list = format!(
+        "; the last ones of this folder:\n  {ID} 2023-11-14 22:15 UTC, {size} kB: hi\n  \
+         {OTHER} 2023-11-14 22:13 UTC, {other} kB: hi"
+    );
     refused(&["-r", "0000"], &format!("there is no session \"0000\"{list}"));
     refused(&["-r", "550"], &format!("there is no session \"550\"{list}"));
     refused(&["-r", "../../x"], &format!("there is no session \"../../x\"{list}"));

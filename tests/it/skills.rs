@@ -425,8 +425,8 @@ fn of_two_skills_with_one_name_the_users_own_holds_then_the_nearest() {
         .run();
     outcome.code(0).equal(listed(&outcome), "- a: own\n- b: sub\n- c: root".to_owned());
     outcome.stderr(
-        "cotter: of skills with the same name the first holds, which leaves out .claude/skills/a, .agents/skills/b, \
-         ../.claude/skills/b\n",
+        "cotter: of skills with the same name the first holds, which leaves out .claude/skills/a ($HOME/.claude/skills/a is \
+         there), .agents/skills/b (.claude/skills/b is there), ../.claude/skills/b (.claude/skills/b is there)\n",
     );
 }
 
@@ -548,8 +548,8 @@ fn commands_in_single_files_are_skills_for_the_user() {
     assert_eq!(prompted("/mine x", &files).0, "Mine: x.");
     let (lint, said) = prompted("/lint", &files);
     assert_eq!(lint, used("lint", "Run the linter."));
-    let shadowed =
-        "cotter: of skills with the same name the first holds, which leaves out .claude/commands/lint.md\n";
+    let shadowed = "cotter: of skills with the same name the first holds, which leaves out .claude/commands/lint.md \
+         (.claude/skills/lint is there)\n";
     assert_eq!(said, shadowed);
     let story = story(Api::OpenAi, "Hello.").files(&files[..1]);
     let outcome = story.reply(answer(Api::OpenAi, "Hi.")).run();
@@ -601,7 +601,8 @@ fn allowed_tools_of_a_checkout_narrow_what_is_allowed_and_never_widen_it() {
             story = story.files(&[(".claude/skills/narrow/SKILL.md", narrow), ("notes.txt", "1932\n")]);
             story = replies.iter().fold(story, |story, calls| story.reply(asks(api, "", calls)));
             let outcome = story.reply(answer(api, "Done.")).run();
-            outcome.code(0).stderr("").no_file("a.txt");
+            outcome.code(0).no_file("a.txt");
+            assert!(outcome.stderr.lines().all(|line| line.contains(" was denied: ")), "{}", outcome.stderr);
             told(api, &outcome.body(replies.len() + 1))
         };
         let calls: &[Call] = &[READ, WRITE, ECHO];
@@ -629,8 +630,9 @@ fn allowed_tools_of_the_users_own_skills_grant_what_no_rule_forbids() {
         let run = |prompt: &str, args: &[&str], files: &[(&str, &str)]| {
             let story = story(api, prompt).args(args).files(files);
             let outcome = story.reply(asks(api, "", &[WRITE, ECHO])).reply(answer(api, "Done.")).run();
-            outcome.code(0);
-            (told(api, &outcome.body(2)), outcome.stderr.clone())
+            let lines = outcome.code(0).stderr.split_inclusive('\n');
+            let stderr: String = lines.filter(|line| !line.contains(" was denied: ")).collect();
+            (told(api, &outcome.body(2)), stderr)
         };
         let needs = |rule: &str, why: &str| denied(&format!("{why}; it needs --allowedTools \"{rule}\""));
         let write = needs("Edit(/a.txt)", "it writes a file");
@@ -738,7 +740,8 @@ fn a_prompt_that_begins_with_a_fork_is_answered_by_it() {
             .reply(asks(api, "", &[WRITE]))
             .reply(answer(api, "Because."))
             .run();
-        outcome.code(0).stdout("Because.\n").stderr("").no_file("a.txt");
+        let line = "cotter: Write was denied: it is not among the allowed-tools of the skill in use (ask)\n";
+        outcome.code(0).stdout("Because.\n").stderr(line).no_file("a.txt");
         let expected = format!("{}\n\n<stdin>\ndata\n</stdin>", used("ask", "Find out why /lint."));
         outcome.equal(last_text(&outcome.body(1)), expected);
         let sessions = outcome.folder.join("../home/.local/state/cotter/sessions");
@@ -902,7 +905,8 @@ fn a_skill_that_is_used_again_is_in_use_once() {
             .reply(answer(api, "Done."))
             .run();
         let unusable = "cotter: the skill \"narrow\" has a rule that cannot be used, \"Bash((\": its parenthesis is not closed\n";
-        outcome.code(0).stderr(unusable).no_file("a.txt");
+        let line = format!("{unusable}cotter: Write was denied: {NARROWED}\n");
+        outcome.code(0).stderr(&line).no_file("a.txt");
         let did = ok(&used("narrow", "Do it."));
         outcome.equal(told(api, &outcome.body(2)), vec![did.clone(), did.clone(), did, denied(NARROWED)]);
     }

@@ -85,7 +85,17 @@ fn the_null_device_a_closed_stdin_and_the_flag_mean_none() {
     for redirection in ["</dev/null", "<&-", "-n <data", "--no-stdin <data"] {
         assert_eq!(prompt_of_script(&stage, &format!("{ask} {redirection}")), "Hi.", "{redirection}");
     }
-    assert_eq!(prompt_of_pipe(b"unread", &["-n", "-p", "Hi."]), "Hi.");
+    assert_eq!(prompt_of_pipe(b"unread", &["-q", "-n", "-p", "Hi."]), "Hi.");
+    for (bytes, flag, said) in
+        [("unread", "-p", "cotter: -n: standard input is not read\n"), ("unread", "-q", ""), ("", "-p", "")]
+    {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        writer.write_all(bytes.as_bytes()).unwrap();
+        let server = Server::start(vec![says(&["Done."])]);
+        let mut command = stage.ask(server.port(), &["-n", flag, "Hi."]);
+        run(command.stdin(reader)).code(0).stdout("Done.\n").stderr(said);
+        server.stop();
+    }
     assert_eq!(refused(&stage, &["-p"], None), NO_PROMPT);
 }
 
