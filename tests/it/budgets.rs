@@ -351,7 +351,7 @@ fn a_budget_is_refused_before_a_request_where_no_reply_would_name_its_cost() {
     {
         story(args).run().code(2).stdout("").stderr(why).request_count(0);
     }
-    for model in ["sonnet", "opus", "haiku", "fable", "best"] {
+    for model in ["sonnet", "opus", "haiku", "best"] {
         story(&["--model", model]).reply(answer(Api::Anthropic, "Done.")).run().code(0).stderr("");
     }
     let priced = story(&["--model", "claude-next", "--price", "1,1"]);
