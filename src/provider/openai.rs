@@ -526,7 +526,7 @@ impl Reader {
     }
 
     /// OpenRouter says what it charges, and beside it what the model's own provider charges whose key it was
-    /// given (https://openrouter.ai/docs/use-cases/usage-accounting).
+    /// given (<https://openrouter.ai/docs/use-cases/usage-accounting>).
     fn take_cost(&mut self, usage: &Value) {
         let amount = |value: &Value| value.as_f64().and_then(Cost::of_number);
         let upstream = match &usage["is_byok"] {

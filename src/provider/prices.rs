@@ -1,7 +1,7 @@
 //! What models cost, for servers that do not say it themselves: the default ones, and of those that the short names
 //! stand for all whose price is certain.
 //!
-//! Anthropic's price list as of 2026-11-30 (https://platform.claude.com/docs/en/about-claude/pricing): base
+//! Anthropic's price list as of 2026-11-30 (<https://platform.claude.com/docs/en/about-claude/pricing>): base
 //! input, output, cache reads and five-minute cache writes, which are all that a request asks for here.
 //! OpenRouter passes these prices on, and says in each reply what it charged, which goes before these.
 
