@@ -10,7 +10,7 @@ use crate::alarm::Alarm;
 use crate::answer::{self, FinalAnswer};
 use crate::budget::Budget;
 use crate::config::{Config, Instructions, ModelNames, SkillRules, TextCalls};
-use crate::conversation::{Call, Conversation, Message, Part, Parts, texts};
+use crate::conversation::{Call, Conversation, Message, Part, Parts, holds_call, texts};
 use crate::error::Error;
 use crate::http::Http;
 use crate::http::net::Client;
@@ -324,7 +324,7 @@ impl Agent {
         loop {
             let reply = self.ask(output)?;
             self.text = texts(&reply.parts).join("\n");
-            let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
+            let has_calls = holds_call(&reply.parts);
             match reply.stop {
                 Stop::Declined(_) | Stop::Filtered | Stop::WindowFull => {
                     return self.break_off(reply, output);

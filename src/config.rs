@@ -169,11 +169,12 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     }
     let workspace = workspace()?;
     // What can be wrong with the command line itself is said before a key is asked for.
-    let context = context(args, environment, &workspace);
+    let checkout = checkout(args, environment, &workspace);
+    let context = context(args, environment, checkout.as_ref());
     let instructions = instructions(args, &context)?;
     let answer_schema = args.json_schema.as_deref().map(answer::schema).transpose()?;
     let permissions = permissions(args, environment, &workspace)?;
-    let mut skills = skills(args, environment, &workspace, &permissions);
+    let mut skills = skills(args, environment, checkout.as_ref(), &permissions);
     let tools = offered_tools(args, environment, &permissions, &mut skills)?;
     let executables = executables(args)?;
     let mut replay =
@@ -190,7 +191,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         api: endpoint.api,
         host: Host::of(&host_name),
         model: model(args, environment, &endpoint, recorded.as_ref())?,
-        system: instructions.text(),
+        // It depends on the form of the answer, and that on the model, which the server may have to name.
+        system: String::new(),
         tools,
         max_output_tokens: args.max_output_tokens,
         context_window: args.context_window,
@@ -354,17 +356,18 @@ pub fn sources(args: &Args) -> Sources {
     }
 }
 
-/// The context files of the run. A custom system prompt leaves them where they are, as with `claude`.
-fn context(args: &Args, environment: &Environment, workspace: &Path) -> Context {
-    let sources = sources(args);
-    if sources == Sources::NONE {
-        return Context::default();
-    }
+/// The checkout that the run stands in, where anything is read of it or of the user's own.
+pub fn checkout(args: &Args, environment: &Environment, workspace: &Path) -> Option<Checkout> {
     let home = environment.absolute("HOME");
-    let own = configuration_folder(environment);
-    let checkout = Checkout::around(workspace, home.as_deref());
-    let places = context::Places { checkout: &checkout, own: own.as_deref(), home: home.as_deref() };
-    context::read(&places, sources)
+    (sources(args) != Sources::NONE).then(|| Checkout::around(workspace, home.as_deref()))
+}
+
+/// The context files of the run. A custom system prompt leaves them where they are, as with `claude`.
+fn context(args: &Args, environment: &Environment, checkout: Option<&Checkout>) -> Context {
+    let Some(checkout) = checkout else { return Context::default() };
+    let (home, own) = (environment.absolute("HOME"), configuration_folder(environment));
+    let places = context::Places { checkout, own: own.as_deref(), home: home.as_deref() };
+    context::read(&places, sources(args))
 }
 
 /// Where the user's own files for cotter are.

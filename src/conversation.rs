@@ -161,6 +161,11 @@ impl Message {
     }
 }
 
+/// Whether one of these parts is a call.
+pub fn holds_call(parts: &[Part]) -> bool {
+    parts.iter().any(|part| matches!(part, Part::Call(_)))
+}
+
 /// The texts among these parts, in order.
 pub fn texts(parts: &[Part]) -> Vec<&str> {
     parts

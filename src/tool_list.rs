@@ -26,7 +26,8 @@ fn offered(
 ) -> Result<Vec<&'static tools::Spec>, Error> {
     let (setup, lines) = config::setup_without_api(args, environment)?;
     let permissions = config::permissions(args, environment, &setup.workspace)?;
-    let mut skills = config::skills(args, environment, &setup.workspace, &permissions);
+    let checkout = config::checkout(args, environment, &setup.workspace);
+    let mut skills = config::skills(args, environment, checkout.as_ref(), &permissions);
     let offered = config::offered_tools(args, environment, &permissions, &mut skills)?;
     let executables = config::executables(args)?;
     if !executables.found.is_empty() {

@@ -5,7 +5,7 @@ use super::attempt::{Attempt, Shown};
 use super::compaction::MOST_OVERFLOWS;
 use super::{Agent, system_prompt};
 use crate::config::TextCalls;
-use crate::conversation::{Conversation, Part, texts};
+use crate::conversation::{Conversation, Part, holds_call, texts};
 use crate::error::Error;
 use crate::output::Output;
 use crate::provider::shown::Growing;
@@ -164,10 +164,9 @@ impl Agent {
     /// read its own text as a call that was still open, and repeated it.
     fn understand_text(&self, reply: &mut Reply, output: &mut Output) -> Result<(), Error> {
         let text = texts(&reply.parts).join("\n");
-        let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
         // Where the server keeps to the form of the answer, JSON is that.
         let is_native = self.settings.native_answer().is_some();
-        let is_answer = reply.stop == Stop::Finished && !has_calls && !is_native;
+        let is_answer = reply.stop == Stop::Finished && !holds_call(&reply.parts) && !is_native;
         let calls = match is_answer && self.text_calls != TextCalls::Leave {
             true => text_calls::calls(&text, &self.settings.offered()),
             false => Vec::new(),

@@ -78,11 +78,11 @@ impl Agent {
     /// Tells what was denied behind so many, each kind once. What ends the run is told by its error.
     pub(super) fn tell_denials(&self, before: usize, output: &mut Output) {
         let denied = self.toolbox.denied();
-        let line = |denied: &Denied| format!("{} was denied: {}", denied.tool, denied.denial.0);
         for (index, last) in denied.iter().enumerate().skip(before) {
-            let text = line(last);
-            let is_known = denied[..index].iter().any(|earlier| line(earlier) == text);
-            output.denied(&text, !is_known && self.permission_mode != Mode::DontAsk);
+            let is_same = |earlier: &Denied| earlier.tool == last.tool && earlier.denial.0 == last.denial.0;
+            let is_new = !denied[..index].iter().any(is_same);
+            let text = format!("{} was denied: {}", last.tool, last.denial.0);
+            output.denied(&text, is_new && self.permission_mode != Mode::DontAsk);
         }
     }
 

@@ -9,7 +9,7 @@ use super::Agent;
 use super::attempt::{Attempt, Shown};
 use crate::compaction::{self, Fill};
 use crate::conversation::cuts::{line_of_beginning, line_of_results};
-use crate::conversation::{Message, Part, Role, texts};
+use crate::conversation::{Message, Part, Role, holds_call, texts};
 use crate::error::Error;
 use crate::http::error_of_api;
 use crate::image_limits;
@@ -159,7 +159,7 @@ impl Agent {
             output => output,
         };
         let limit = self.settings.max_output_tokens.map_or(u64::MAX, u64::from);
-        let has_calls = reply.parts.iter().any(|part| matches!(part, Part::Call(_)));
+        let has_calls = holds_call(&reply.parts);
         let is_round = total >= 2048 && total.is_multiple_of(1024);
         match reply.stop {
             _ if self.is_full(reply) => told(None),

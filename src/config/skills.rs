@@ -13,13 +13,17 @@ use crate::skills::{Owner, Place, Skill, Skills, folders};
 use crate::tools::{self, skill};
 
 /// The skills of the sources that are read. The model is not told of those that the rules forbid.
-pub fn skills(args: &Args, environment: &Environment, workspace: &Path, permissions: &Permissions) -> Skills {
+pub fn skills(
+    args: &Args,
+    environment: &Environment,
+    checkout: Option<&Checkout>,
+    permissions: &Permissions,
+) -> Skills {
     let sources = sources(args);
-    if args.no_skills || !(sources.user || sources.project) {
+    let Some(checkout) = checkout.filter(|_| !args.no_skills && (sources.user || sources.project)) else {
         return Skills::off();
-    }
+    };
     let home = environment.absolute("HOME");
-    let checkout = Checkout::around(workspace, home.as_deref());
     let own = configuration_folder(environment).map(|folder| Place {
         path: folder.join("skills"),
         shown: match environment.absolute("XDG_CONFIG_HOME") {
@@ -27,7 +31,7 @@ pub fn skills(args: &Args, environment: &Environment, workspace: &Path, permissi
             None => "$HOME/.config/cotter/skills".to_owned(),
         },
     });
-    let places = folders::Places { home: home.as_deref(), own, checkout: &checkout };
+    let places = folders::Places { home: home.as_deref(), own, checkout };
     let mut skills = folders::find(&places, sources);
     skills.hide_from_model(|name| permissions.removes_skill(name));
     skills

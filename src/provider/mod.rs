@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::conversation::{Call, CallResult, Image, Message, Part, Role};
+use crate::conversation::{Call, CallResult, Image, Message, Part, Role, holds_call};
 use crate::cost::Cost;
 use crate::sse;
 use crate::tools;
@@ -460,9 +460,7 @@ impl Stop {
     /// The word that the Messages API has for the end of a reply with these parts.
     pub fn word(&self, parts: &[Part]) -> &'static str {
         match self {
-            Stop::Finished | Stop::Botched if parts.iter().any(|part| matches!(part, Part::Call(_))) => {
-                "tool_use"
-            }
+            Stop::Finished | Stop::Botched if holds_call(parts) => "tool_use",
             Stop::Finished | Stop::Botched => "end_turn",
             Stop::Cut => "max_tokens",
             Stop::WindowFull => "model_context_window_exceeded",
