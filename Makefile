@@ -4,7 +4,7 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 BINARY = $(or $(CARGO_TARGET_DIR),target)/release/cotter
 
-.PHONY: demo test check sdk-test bench bench-search record install
+.PHONY: demo test check sdk-test bench bench-search many record install
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -36,6 +36,13 @@ bench:
 bench-search:
 	$(CARGO) build --release --locked
 	python3 bench/search.py "$(abspath $(BINARY))" "$(RG)"
+
+# Runs a queue of 1,000 prompts by xargs, GNU parallel and ssh, killed in the middle; then 1,000 runs alive at once.
+many:
+	$(CARGO) build --release --locked
+	python3 bench/many.py "$(abspath $(BINARY))"
+	python3 bench/alive.py "$(abspath $(BINARY))"
+	python3 bench/alive.py "$(abspath $(BINARY))" --tools
 
 # Records the fixtures anew from a server that speaks both APIs: make record SERVER=http://127.0.0.1:8080
 record:

@@ -27,6 +27,7 @@ mod interactive;
 mod json_schema;
 mod keys;
 mod long_arguments;
+mod many;
 mod permissions;
 mod processes;
 mod proxies;

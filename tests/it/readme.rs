@@ -136,7 +136,7 @@ fn the_lists_in_readme_are_what_the_program_says() {
 }
 
 /// The text of the first block of this language behind a marker.
-fn block_behind<'a>(readme: &'a str, marker: &str, language: &str) -> &'a str {
+pub fn block_behind<'a>(readme: &'a str, marker: &str, language: &str) -> &'a str {
     let rest = &readme[readme.find(marker).unwrap_or_else(|| panic!("README has no {marker}"))..];
     let fence = format!("```{language}\n");
     let start = rest.find(&fence).unwrap_or_else(|| panic!("no {language} behind {marker}")) + fence.len();
@@ -176,8 +176,9 @@ fn every_flag_that_readme_mentions_exists() {
     let words = readme.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
     let flags: Vec<&str> = words.filter(|word| word.starts_with("--") && word.len() > 3).collect();
     assert!(flags.len() > 50, "README speaks of flags: {flags:?}");
-    // Those of git and of browsers.
-    const OF_OTHERS: [&str; 2] = ["--git-common-dir", "--no-sandbox"];
+    // Those of git, of browsers and of GNU parallel.
+    const OF_OTHERS: [&str; 6] =
+        ["--git-common-dir", "--no-sandbox", "--memfree", "--wd", "--cleanup", "--sshdelay"];
     for flag in flags.into_iter().filter(|flag| !OF_OTHERS.contains(flag)) {
         assert!(help.contains(flag), "README mentions {flag}, which --help does not");
     }
@@ -188,7 +189,7 @@ fn the_make_targets_that_readme_names_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let makefile = fs::read_to_string(root.join("Makefile")).unwrap();
-    for target in ["demo", "test", "install", "bench", "check", "sdk-test"] {
+    for target in ["demo", "test", "install", "bench", "check", "sdk-test", "many"] {
         assert!(readme.contains(&format!("make {target}")), "README does not name make {target}");
         assert!(makefile.contains(&format!("\n{target}:")), "there is no make {target}");
     }
