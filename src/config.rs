@@ -36,7 +36,8 @@ mod variables;
 
 use containment::state_folder;
 pub use containment::{
-    Executables, executables, offered_tools, permissions, rules_without_effect, setup, setup_without_api,
+    Executables, executables, forgo_temp_folder, offered_tools, permissions, rules_without_effect, setup,
+    setup_without_api,
 };
 pub use endpoint::ModelNames;
 use endpoint::{
@@ -227,7 +228,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     };
     let now = clock(environment, replay.is_some())?;
     let own_key = endpoint.key.as_ref().map(|(key, _)| key.expose());
-    let (setup, containment_lines) = setup(args, environment, own_key)?;
+    let (mut setup, containment_lines) = setup(args, environment, own_key)?;
+    forgo_temp_folder(&mut setup, &settings.tools, &executables.found, environment);
     let key_source = key_source(args, &endpoint);
     Ok(Config {
         instructions,

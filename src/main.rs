@@ -256,7 +256,7 @@ fn contain(
     uncontained: fn(&str) -> Error,
 ) -> Result<(), Error> {
     lines.iter().for_each(|line| output.notice(line));
-    sandbox::can_be_made_in(&setup.temp_parent).map_err(Error::Usage)?;
+    setup.temp_parent.as_deref().map_or(Ok(()), sandbox::can_be_made_in).map_err(Error::Usage)?;
     match setup.policy.mode {
         Mode::Off => Ok(()),
         Mode::WorkspaceWrite | Mode::ReadOnly => {

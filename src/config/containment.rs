@@ -16,7 +16,7 @@ use crate::sandbox::permissions::{self, Permissions};
 use crate::sandbox::policy::{Mode, Network};
 use crate::sandbox::rules::{self, Rule};
 use crate::sandbox::writable::{self, Places};
-use crate::sandbox::{Policy, Setup, paths};
+use crate::sandbox::{self, Policy, Setup, paths};
 use crate::skills::Skills;
 use crate::tools;
 use crate::tools::executables::Found;
@@ -60,12 +60,28 @@ pub fn setup(
     let setup = Setup {
         environment: environment::Inherited::new(environment.0.iter(), &rules),
         // A command may go elsewhere, and Landlock opens no folder through a link.
-        temp_parent: paths::real(&workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
+        temp_parent: Some(paths::real(
+            &workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp"))),
+        )),
         workspace,
         policy,
         policy_beyond_plan,
     };
     Ok((setup, lines))
+}
+
+/// Does without a private temporary folder where nobody named a place for it, there is none, and only Write and
+/// Edit are there to have one: an image may hold nothing but cotter.
+pub fn forgo_temp_folder(
+    setup: &mut Setup,
+    tools: &[&tools::Spec],
+    programs: &[Found],
+    environment: &Environment,
+) {
+    let runs_none = programs.is_empty() && !tools.iter().any(|spec| tools::needs_shell(spec.name));
+    if runs_none && environment.raw("TMPDIR").is_none() {
+        setup.temp_parent.take_if(|parent| sandbox::can_be_made_in(parent).is_err());
+    }
 }
 
 fn policy(

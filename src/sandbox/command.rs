@@ -32,11 +32,11 @@ pub fn run(setup: &Setup, command: &[OsString]) -> Result<ExitCode, Error> {
     set_child_subreaper(Some(getpid()))
         .map_err(|error| Error::Internal(format!("cannot become the reaper of the command: {error}")))?;
     let earlier = Kept::before_tools();
-    let temp_folder = temp_folder::new_path(&setup.temp_parent);
+    let temp_folder = setup.temp_parent.as_deref().map(temp_folder::new_path);
     let child = process::start_again(SUPERVISOR)
         .map_err(Error::Internal)?
         .arg(getpid().to_string())
-        .arg(&temp_folder)
+        .arg(temp_folder::argument(temp_folder.as_deref()))
         .args(setup.policy.arguments())
         .args(command)
         .env_clear()
@@ -46,7 +46,7 @@ pub fn run(setup: &Setup, command: &[OsString]) -> Result<ExitCode, Error> {
     let status = end_of(Pid::from_child(&child));
     descendants::end_descendants(&earlier, |_, _| {});
     // The supervisor removes its folder unless it was killed.
-    remove_private(&temp_folder);
+    remove_private(temp_folder.as_deref());
     let status = status.map_err(|error| {
         Error::Internal(format!("how the command ended is not known: {error} (is SIGCHLD ignored here?)"))
     })?;

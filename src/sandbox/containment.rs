@@ -13,7 +13,7 @@ use super::filesystem::Landlock;
 use super::namespaces::Namespaces;
 use super::policy::{Mode, Policy};
 use super::syscalls::Elsewhere;
-use super::{privileges, process, syscalls};
+use super::{privileges, process, syscalls, temp_folder};
 
 /// Whether tools can be contained here, as far as that can be told without restricting anything.
 ///
@@ -28,7 +28,7 @@ pub fn is_offered() -> Result<(), String> {
 
 /// What a process below the supervisor is told.
 pub struct Orders<'a> {
-    temp_folder: &'a Path,
+    temp_folder: Option<&'a Path>,
     namespaces: Namespaces,
     policy: Policy,
 }
@@ -48,7 +48,7 @@ impl Orders<'_> {
         if getppid() != Some(supervisor) {
             return None;
         }
-        Some((Orders { temp_folder: Path::new(temp_folder), namespaces, policy }, rest))
+        Some((Orders { temp_folder: temp_folder::of_argument(temp_folder), namespaces, policy }, rest))
     }
 }
 
@@ -75,7 +75,7 @@ pub fn put_on(orders: &Orders) -> Result<Signals, String> {
         .map_err(|error| format!("the process for tools cannot be closed to them: {error}"))?;
     privileges::give_up().map_err(|error| format!("privileges cannot be given up: {error}"))?;
     let mut folders: Vec<&Path> = orders.policy.writable.iter().map(|folder| folder.as_path()).collect();
-    folders.push(orders.temp_folder);
+    folders.extend(orders.temp_folder);
     landlock.restrict(&folders)?;
     syscalls::refuse(Elsewhere::new(landlock, orders.namespaces, orders.policy.network))?;
     Ok(if landlock.judges_signals() { Signals::Judged } else { Signals::ToBeRefused })

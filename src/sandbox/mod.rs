@@ -97,8 +97,9 @@ pub struct Setup {
     pub workspace: PathBuf,
     /// Where its environment comes from, to which only `TMPDIR` is added.
     pub environment: environment::Inherited,
-    /// The folder in which its private temporary folder is made, such as `/tmp`.
-    pub temp_parent: PathBuf,
+    /// The folder in which its private temporary folder is made, such as `/tmp`. Without one it has none, which
+    /// only programs would miss.
+    pub temp_parent: Option<PathBuf>,
     /// What it may do.
     pub policy: Policy,
     /// What it may do where the run does not only plan.
@@ -117,7 +118,7 @@ pub enum Unstarted {
 /// The running worker. Dropping it ends the worker and everything that tools have started.
 #[derive(Debug)]
 pub struct Worker {
-    temp_folder: PathBuf,
+    temp_folder: Option<PathBuf>,
     /// What ran below cotter before.
     earlier: Kept,
     /// None once the worker is gone.
@@ -147,9 +148,9 @@ impl Worker {
         set_child_subreaper(Some(getpid())).map_err(|error| {
             Unstarted::Failed(format!("cannot become the reaper of tool processes: {error}"))
         })?;
-        let temp_folder = temp_folder::new_path(&setup.temp_parent);
+        let temp_folder = setup.temp_parent.as_deref().map(temp_folder::new_path);
         let earlier = Kept::before_tools();
-        let running = Running::start(setup, program, &temp_folder).map_err(Unstarted::Failed)?;
+        let running = Running::start(setup, program, temp_folder.as_deref()).map_err(Unstarted::Failed)?;
         let mut worker = Worker { temp_folder, earlier, running: Some(running) };
         worker.wait_until_ready()?;
         Ok(worker)
@@ -174,9 +175,9 @@ impl Worker {
         })
     }
 
-    /// The private temporary folder, `TMPDIR` of all tools.
-    pub fn temp_folder(&self) -> &Path {
-        &self.temp_folder
+    /// The private temporary folder, `TMPDIR` of all tools, if it has one.
+    pub fn temp_folder(&self) -> Option<&Path> {
+        self.temp_folder.as_deref()
     }
 
     fn wait_until_ready(&mut self) -> Result<(), Unstarted> {
@@ -197,12 +198,13 @@ impl Worker {
         let Some(running) = self.running.take() else { return };
         running.end(&self.earlier);
         // The supervisor removes its folder unless it was killed.
-        remove_private(&self.temp_folder);
+        remove_private(self.temp_folder.as_deref());
     }
 }
 
 /// Removes the private temporary folder, if it is there, or says that it stays.
-fn remove_private(folder: &Path) {
+fn remove_private(folder: Option<&Path>) {
+    let Some(folder) = folder else { return };
     if let Err(error) = temp_folder::remove(folder) {
         output::complain(&format!(
             "the tools' temporary folder '{}' cannot be removed: {error}",
@@ -218,12 +220,12 @@ impl Drop for Worker {
 }
 
 impl Running {
-    fn start(setup: &Setup, program: &Program, temp_folder: &Path) -> Result<Running, String> {
+    fn start(setup: &Setup, program: &Program, temp_folder: Option<&Path>) -> Result<Running, String> {
         let errors = nothing::file().map_err(|error| format!("cannot open /dev/null: {error}"))?;
         let mut child = program
             .start_again(SUPERVISOR)?
             .arg(getpid().to_string())
-            .arg(temp_folder)
+            .arg(temp_folder::argument(temp_folder))
             .args(setup.policy.arguments())
             .env_clear()
             .envs(setup.environment.for_tools())

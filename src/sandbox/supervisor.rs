@@ -50,7 +50,7 @@ pub fn supervisor(arguments: &[OsString]) -> ExitCode {
 /// What the supervisor is told.
 struct Orders {
     cotter: Watched,
-    temp_folder: PathBuf,
+    temp_folder: Option<PathBuf>,
     policy: Policy,
     /// What runs below in place of the worker; empty for the worker.
     command: Vec<OsString>,
@@ -66,7 +66,7 @@ impl Orders {
         let (policy, command) = Policy::read(rest)?;
         Some(Orders {
             cotter: Watched::new(pid),
-            temp_folder: PathBuf::from(temp_folder),
+            temp_folder: temp_folder::of_argument(temp_folder).map(PathBuf::from),
             policy,
             command: command.to_vec(),
         })
@@ -99,11 +99,11 @@ fn supervise(orders: &Orders) -> Result<Option<WaitStatus>, String> {
             Namespaces::enter(&orders.policy)
         }
     };
-    temp_folder::make(&orders.temp_folder)?;
+    orders.temp_folder.as_deref().map_or(Ok(()), temp_folder::make)?;
     let status = start(orders, namespaces).map(|below| watch(orders, &below));
     descendants::end_descendants(&Kept::nothing(), |_, _| {});
     // cotter tries it once more, and says so if that fails.
-    let _ = temp_folder::remove(&orders.temp_folder);
+    let _ = orders.temp_folder.as_deref().map(temp_folder::remove);
     status
 }
 
@@ -137,11 +137,11 @@ fn start(orders: &Orders, namespaces: Namespaces) -> Result<Watched, String> {
     let role = if orders.command.is_empty() { process::WORKER } else { process::COMMAND };
     let child = process::start_again(role)?
         .arg(getpid().to_string())
-        .arg(&orders.temp_folder)
+        .arg(temp_folder::argument(orders.temp_folder.as_deref()))
         .arg(namespaces.argument())
         .args(orders.policy.arguments())
         .args(&orders.command)
-        .env("TMPDIR", &orders.temp_folder)
+        .envs(orders.temp_folder.iter().map(|folder| ("TMPDIR", folder)))
         .spawn()
         .map_err(|error| format!("cannot start a process for tools: {error}"))?;
     Ok(Watched::new(Pid::from_child(&child)))

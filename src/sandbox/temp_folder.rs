@@ -3,6 +3,7 @@
 //! cotter thinks of the name and the supervisor makes the folder. So cotter can remove it at whatever moment
 //! the supervisor is killed, and the supervisor whenever cotter is.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
 use std::io::ErrorKind::{AlreadyExists, DirectoryNotEmpty, NotADirectory};
@@ -36,6 +37,16 @@ pub fn can_be_made_in(parent: &Path) -> Result<(), String> {
     let inside = parent.join(".");
     rustix::fs::access(&inside, Access::WRITE_OK | Access::EXEC_OK)
         .map_err(|error| unusable(parent, error.into()))
+}
+
+/// The folder as an argument of supervisor and worker, which is empty where there is none.
+pub fn argument(folder: Option<&Path>) -> &OsStr {
+    folder.map(Path::as_os_str).unwrap_or_default()
+}
+
+/// The folder that an argument names.
+pub fn of_argument(argument: &OsStr) -> Option<&Path> {
+    (!argument.is_empty()).then_some(Path::new(argument))
 }
 
 /// Makes the folder, which only its owner can enter.

@@ -16,7 +16,7 @@ use super::rates::Fetched;
 use super::requests::program_request;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, asking, bash, belongs_to_worker,
-    command, execute, leaves_private_folder, quotes, schema, slips,
+    command, execute, in_private_folder, leaves_private_folder, quotes, schema, slips,
 };
 use crate::alarm::Alarm;
 use crate::config::Executables;
@@ -300,6 +300,11 @@ impl Toolbox {
         if let Some(path) = access.path().filter(|path| leaves_private_folder(path)) {
             return Err(format!("{path} leads out of $TMPDIR: give the path that is meant itself"));
         }
+        if self.setup.temp_parent.is_none()
+            && access.path().is_some_and(|path| in_private_folder(path).is_some())
+        {
+            return Err("there is no $TMPDIR here: give a path in the workspace".to_owned());
+        }
         if matches!(access, Access::Write(path) | Access::Edit(path) if self.workspace.elsewhere(path).is_some())
         {
             return Err("the user's own skills are not written here: write in the workspace".to_owned());
@@ -413,7 +418,7 @@ impl Toolbox {
         let alarm = self.alarm.clone();
         let answered = match self.worker() {
             Ok(worker) => {
-                request["private"] = json!(worker.temp_folder().to_string_lossy());
+                request["private"] = json!(worker.temp_folder().map(Path::to_string_lossy));
                 worker.call(&request.to_string(), limit, &alarm)
             }
             Err(Unstarted::Uncontained(missing)) => return Err(Error::uncontained(&missing)),
@@ -492,7 +497,7 @@ impl Toolbox {
                 None => OwnProgram::own().map_err(Unstarted::Failed)?,
             };
             let worker = Worker::start(&self.setup, self.program.insert(program))?;
-            self.workspace.private = Some(worker.temp_folder().to_owned());
+            self.workspace.private = worker.temp_folder().map(Path::to_owned);
             self.worker = Some(worker);
         }
         Ok(self.worker.as_mut().expect("it was started above"))

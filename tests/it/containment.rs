@@ -61,7 +61,7 @@ impl Outside {
         let nowhere = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
         let datagrams = UnixDatagram::bind(folder.join("datagrams")).unwrap();
         // Where it lies, another user may have no way to.
-        let (program, link) = (env!("CARGO_BIN_EXE_cotter"), folder.join("cotter"));
+        let (program, link) = (crate::story::program(), folder.join("cotter"));
         fs::hard_link(program, &link).or_else(|_| fs::copy(program, &link).map(drop)).unwrap();
         let terminal = rustix::pty::openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         rustix::pty::unlockpt(&terminal).unwrap();
@@ -528,7 +528,7 @@ fn a_program_that_a_tool_puts_in_the_place_of_cotter_is_not_started() {
         let mut outside = Outside::of(Environment::RootFolder);
         let hidden = outside.folder.join("root");
         let program = hidden.join("cotter");
-        fs::copy(env!("CARGO_BIN_EXE_cotter"), &program).unwrap();
+        fs::copy(crate::story::program(), &program).unwrap();
         let start = fs::read_to_string(outside.folder.join("start")).unwrap();
         let by_path = format!("'{}/cotter' -C", outside.folder.display());
         assert!(start.contains(&by_path), "{start}");
@@ -585,7 +585,7 @@ fn changes_to_what_git_runs_are_told() {
 fn where_the_worker_cannot_be_contained_the_run_ends_with_code_10_and_nothing_has_run() {
     let outside = Outside::new();
     let script = outside.folder.join("nested");
-    let program = env!("CARGO_BIN_EXE_cotter");
+    let program = crate::story::program();
     let passed = "--pass-env ANTHROPIC_API_KEY --pass-env ANTHROPIC_BASE_URL";
     let layer = format!("'{program}' sandbox --allow-net {passed} -- ");
     let text = format!("#!/bin/sh\nexec {}'{program}' --allow-net \"$@\"\n", layer.repeat(16));
@@ -658,7 +658,7 @@ fn where_the_kernel_does_not_judge_signals_commands_start_without_them() {
     let mut outside = Outside::new();
     let before = outside.state();
     let script = "kill -TERM $VICTIM; echo $?; kill -0 $VICTIM; echo $?; exit 3";
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cotter"));
+    let mut command = Command::new(crate::story::program());
     command.arg0("cotter-launch").args(["sh", "-c", script]).env("VICTIM", outside.victim.id().to_string());
     let output = command.stderr(Stdio::null()).output().unwrap();
     assert_eq!((output.status.code(), &*output.stdout), (Some(3), &b"1\n0\n"[..]));

@@ -19,7 +19,7 @@ fn demo(apple: &str) -> Output {
     }
     fs::write(folder.join("apple.py"), apple).unwrap();
     let output = Command::new("sh")
-        .args(["-c", &format!("exec \"$0\" {command}"), env!("CARGO_BIN_EXE_cotter")])
+        .args(["-c", &format!("exec \"$0\" {command}"), crate::story::program()])
         .current_dir(&folder)
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap_or_default())

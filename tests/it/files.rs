@@ -287,7 +287,7 @@ fn tell(stage: &Stage, launch: &Launch, cells: &[Cell]) -> Vec<Told> {
 /// `.ci/run` counts these.
 fn can(test: &str, script: &str) -> bool {
     let mut command = Command::new("sh");
-    command.args(["-c", script]).env("cotter", env!("CARGO_BIN_EXE_cotter"));
+    command.args(["-c", script]).env("cotter", crate::story::program());
     let output = command.stdin(Stdio::null()).output().unwrap();
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);

@@ -254,8 +254,7 @@ fn the_memory_of_cotter_is_closed_to_its_user() {
     }
     let gate = Arc::new(Gate::default());
     let reply = answer(Api::Anthropic, "Done.").held_by(&gate);
-    let script =
-        format!("#!/bin/sh\nexec {} '{}' \"$@\"\n", unprivileged.join(" "), env!("CARGO_BIN_EXE_cotter"));
+    let script = format!("#!/bin/sh\nexec {} '{}' \"$@\"\n", unprivileged.join(" "), crate::story::program());
     let folder = crate::story::new_folder("start", &["."]);
     let program = folder.join("start");
     fs::write(&program, script).unwrap();

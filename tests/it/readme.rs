@@ -15,12 +15,8 @@ use crate::talk::{BOTH, answer, asks, last_text, results};
 fn cotter(arguments: &[&str]) -> String {
     // Bash is listed where a shell is found, so PATH has to be there.
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let output = Command::new(env!("CARGO_BIN_EXE_cotter"))
-        .args(arguments)
-        .env_clear()
-        .env("PATH", path)
-        .output()
-        .unwrap();
+    let output =
+        Command::new(crate::story::program()).args(arguments).env_clear().env("PATH", path).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -176,9 +172,22 @@ fn every_flag_that_readme_mentions_exists() {
     let words = readme.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '-'));
     let flags: Vec<&str> = words.filter(|word| word.starts_with("--") && word.len() > 3).collect();
     assert!(flags.len() > 50, "README speaks of flags: {flags:?}");
-    // Those of git, of browsers and of GNU parallel.
-    const OF_OTHERS: [&str; 6] =
-        ["--git-common-dir", "--no-sandbox", "--memfree", "--wd", "--cleanup", "--sshdelay"];
+    // Those of git, of browsers, of GNU parallel and of Docker.
+    const OF_OTHERS: [&str; 13] = [
+        "--git-common-dir",
+        "--no-sandbox",
+        "--memfree",
+        "--wd",
+        "--cleanup",
+        "--sshdelay",
+        "--from",
+        "--init",
+        "--network",
+        "--read-only",
+        "--rm",
+        "--tmpfs",
+        "--user",
+    ];
     for flag in flags.into_iter().filter(|flag| !OF_OTHERS.contains(flag)) {
         assert!(help.contains(flag), "README mentions {flag}, which --help does not");
     }
@@ -189,7 +198,9 @@ fn the_make_targets_that_readme_names_exist() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let makefile = fs::read_to_string(root.join("Makefile")).unwrap();
-    for target in ["demo", "test", "install", "bench", "check", "sdk-test", "many"] {
+    let targets =
+        ["demo", "test", "install", "static", "image", "image-check", "bench", "check", "sdk-test", "many"];
+    for target in targets {
         assert!(readme.contains(&format!("make {target}")), "README does not name make {target}");
         assert!(makefile.contains(&format!("\n{target}:")), "there is no make {target}");
     }

@@ -41,7 +41,7 @@ fn replay(recording: &Path) {
     for (path, text) in run["files"].as_object().into_iter().flatten() {
         fs::write(work.join(path), text.as_str().unwrap()).unwrap();
     }
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cotter"));
+    let mut command = Command::new(crate::story::program());
     command.current_dir(&work).env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     command.env("TMPDIR", &folder).stdin(Stdio::null());
     for (variable, value) in run["env"].as_object().into_iter().flatten() {

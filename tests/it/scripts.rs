@@ -42,7 +42,7 @@ impl Script {
         let stage = Stage::new(name);
         let programs = stage.root().join("bin");
         fs::create_dir(&programs).unwrap();
-        symlink(env!("CARGO_BIN_EXE_cotter"), programs.join("cotter")).unwrap();
+        symlink(crate::story::program(), programs.join("cotter")).unwrap();
         fs::write(programs.join("jq"), JQ).unwrap();
         fs::set_permissions(programs.join("jq"), fs::Permissions::from_mode(0o755)).unwrap();
         Script { stage, server: Server::start(replies) }

@@ -59,7 +59,7 @@ impl Stage {
 
     /// The program with these arguments in the workspace, and an environment of PATH, HOME and TMPDIR.
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_cotter"));
+        let mut command = Command::new(crate::story::program());
         command.args(args);
         self.prepare(command)
     }
@@ -75,7 +75,7 @@ impl Stage {
     pub fn shell(&self, port: u16, script: &str) -> Command {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
-        command.env("cotter", env!("CARGO_BIN_EXE_cotter")).env("url", base_url(port));
+        command.env("cotter", crate::story::program()).env("url", base_url(port));
         self.prepare(command)
     }
 

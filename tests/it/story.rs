@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -25,6 +25,15 @@ use crate::server::{Record, Reply, Request, Server};
 
 /// A run that takes longer has hung.
 pub const DEADLINE: Duration = Duration::from_secs(60);
+
+/// The program that is tested: the binary that was built with the tests, or the one that `COTTER_BINARY` names.
+pub fn program() -> &'static str {
+    static PROGRAM: LazyLock<String> = LazyLock::new(|| {
+        let named = std::env::var("COTTER_BINARY").ok().filter(|named| !named.is_empty());
+        named.unwrap_or_else(|| env!("CARGO_BIN_EXE_cotter").to_owned())
+    });
+    &PROGRAM
+}
 
 /// What is done in the workspace before the program is run.
 type Prepare = Box<dyn FnOnce(&Path) + Send>;
@@ -64,7 +73,7 @@ impl Story {
             args: Vec::new(),
             stdin: None,
             environment: Vec::new(),
-            program: env!("CARGO_BIN_EXE_cotter").into(),
+            program: program().into(),
             host: None,
             places: ["work", "home", "tmp"].map(str::to_owned),
             told_folder: false,

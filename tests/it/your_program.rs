@@ -30,7 +30,7 @@ impl Build {
         let _ = fs::remove_dir_all(&root);
         fs::create_dir_all(target.join("release")).unwrap();
         fs::create_dir_all(&bin).unwrap();
-        symlink(env!("CARGO_BIN_EXE_cotter"), target.join("release/cotter")).unwrap();
+        symlink(crate::story::program(), target.join("release/cotter")).unwrap();
         fs::write(bin.join("cargo"), cargo).unwrap();
         fs::set_permissions(bin.join("cargo"), fs::Permissions::from_mode(0o755)).unwrap();
         Build { target, bin }

@@ -25,7 +25,7 @@ impl Earlier {
         let script = folder.join("script");
         fs::write(&script, Earlier::SCRIPT).unwrap();
         fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-        story.program(&script).env("COTTER", env!("CARGO_BIN_EXE_cotter"))
+        story.program(&script).env("COTTER", crate::story::program())
     }
 
     fn of(workspace: &Path) -> Earlier {

@@ -244,7 +244,7 @@ fn in_a_process_namespace_whose_session_is_led_from_outside_everything_ends() {
         return skipped(test, "no process namespace can be made here");
     }
     for first in ["", "sh -c '\"$@\"; exit $?' sh"] {
-        let program = env!("CARGO_BIN_EXE_cotter");
+        let program = crate::story::program();
         let folder = crate::story::new_folder("namespace", &["."]);
         let start = folder.join("start");
         let line = format!("#!/bin/sh\nexec {enter} {user} {first} '{program}' \"$@\"\n");

@@ -32,7 +32,7 @@ impl Person {
         command.args(["-c", "sh", "-c", ABOVE, "sh"]).args(args).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap()).current_dir(stage.path(""));
         command.env("HOME", stage.root().join("home")).env("TMPDIR", stage.root().join("tmp"));
-        command.env("MARK", &mark.0).env("cotter", env!("CARGO_BIN_EXE_cotter"));
+        command.env("MARK", &mark.0).env("cotter", crate::story::program());
         command.stdin(terminal.stream()).stdout(terminal.stream()).stderr(terminal.stream());
         let shell = command.spawn().unwrap();
         Person { stage, terminal, mark, modes, shell }

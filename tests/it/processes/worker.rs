@@ -201,7 +201,7 @@ fn after(words: &str, story: Story) -> Story {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("after {}", Mark::new().0));
     fs::create_dir(&folder).unwrap();
     let script = folder.join("start");
-    let program = env!("CARGO_BIN_EXE_cotter");
+    let program = crate::story::program();
     fs::write(&script, format!("#!/bin/sh\n{words} {program} \"$@\"\n")).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
     story.program(&script)
