@@ -150,7 +150,7 @@ fn script(stage: &Stage, port: u16, own: &[&str], flags: &[&str]) -> Command {
     let mut command = stage.shell(port, "\"$script\" \"$@\"");
     command.arg("script").args(own).args(["queue.jsonl", "results.jsonl"]);
     command.args(["--base-url", &base_url(port), "--model", "m", "--no-session-persistence"]).args(flags);
-    command.env("script", example("cotter-queue")).env("COTTER", env!("CARGO_BIN_EXE_cotter"));
+    command.env("script", example("cotter-queue")).env("COTTER", crate::story::program());
     command
 }
 
@@ -400,7 +400,7 @@ fn has(program: &str) -> bool {
 fn the_queue_in_readme_is_run() {
     let (stage, (port, _)) = (Stage::new("readme"), server());
     let path = path_without_parallel(&stage);
-    symlink(env!("CARGO_BIN_EXE_cotter"), stage.root().join("bin/cotter")).unwrap();
+    symlink(crate::story::program(), stage.root().join("bin/cotter")).unwrap();
     symlink(example("cotter-queue"), stage.root().join("bin/cotter-queue")).unwrap();
     let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
     let commands = block_behind(&readme, "<!-- queue -->", "sh");
