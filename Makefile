@@ -9,7 +9,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 STATIC_BINARY = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release/cotter
 IMAGE ?= cotter
 
-.PHONY: demo test check static image image-check sdk-test bench bench-search many record install
+.PHONY: demo test check static image image-check sdk-test bench bench-search many record install soak
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -53,6 +53,11 @@ bench:
 	$(CARGO) build --release --locked
 	python3 bench/bench.py "$(abspath $(BINARY))"
 	python3 bench/containment.py "$(abspath $(BINARY))"
+
+# Runs a task of 2,000 turns and 500 tasks at once, and fails where memory grows or anything is left behind.
+soak:
+	$(CARGO) build --release --locked
+	python3 bench/soak.py "$(abspath $(BINARY))"
 
 # Compares Glob and Grep with ripgrep, in what they find and how long they take: make bench-search RG=/usr/bin/rg
 bench-search:

@@ -5,6 +5,9 @@
 
 One local server answers all three. The programs take turns in small batches, so that a busy machine slows
 all of them alike; the median counts. The table is written to target/bench.md too.
+
+CPU a turn is what a turn adds to one answer. The C client does nothing in it but read a file and send it, so that
+its figure is what the bytes cost. The history is what the last request holds that the first does not.
 """
 
 import os
@@ -16,7 +19,16 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-BATCHES, BATCH = 8, 5
+# What is run, by the server's name for it and the number of turns: the label, batches, and runs in a batch.
+CASES = {
+    ("turns", 0): ("one answer", 8, 5),
+    ("turns", 10): ("10 tool turns", 8, 5),
+    ("turns", 50): ("50 tool turns", 8, 5),
+    ("turns", 1000): ("1,000 tool turns", 3, 1),
+    ("large", 50): ("50 turns of 50 kB", 4, 1),
+}
+# What memory may come to, in MiB: so much and twice the history.
+MOST_MEMORY = 6
 
 
 def build(folder, name):
@@ -30,60 +42,83 @@ def start_server(server, *arguments):
     return process, int(process.stdout.readline())
 
 
-def bodies(cotter, server, folder, turns):
+def bodies(cotter, server, folder, case):
     """The request bodies that cotter sends, one file each, as the server saw them."""
-    kept = os.path.join(folder, f"bodies-{turns}")
+    kept = os.path.join(folder, "bodies-{}-{}".format(*case))
     os.mkdir(kept)
     process, port = start_server(server, kept)
     try:
-        subprocess.run(command(cotter, port, turns), cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        subprocess.run(command(cotter, port, case), cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     finally:
         process.kill()
         process.wait()
     return sorted(os.path.join(kept, name) for name in os.listdir(kept))
 
 
-def command(cotter, port, turns):
-    return [cotter, "--base-url", f"http://127.0.0.1:{port}/turns/{turns}/v1", "--model", "m", "--tools", "Read", "-p", "Read apple.py"]
+def command(cotter, port, case):
+    return [cotter, "--base-url", "http://127.0.0.1:{}/{}/{}/v1".format(port, *case), "--model", "m", "--tools", "Read", "-p", "Read apple.py"]
 
 
 def curl_config(folder, files, url):
     path = os.path.join(folder, f"curl-{len(files)}")
-    entries = [f'url = "{url}"\nheader = "content-type: application/json"\ndata-binary = "@{file}"\nsilent\n' for file in files]
+    entries = [f'url = "{url}"\nheader = "content-type: application/json"\nheader = "expect:"\ndata-binary = "@{file}"\nsilent\n' for file in files]
     pathlib.Path(path).write_text("next\n".join(entries))
     return path
 
 
+def measured(programs, measure, folder, batches, batch):
+    """Of each program the medians of wall time and CPU time in microseconds, and of peak memory in KiB."""
+    found = {name: [] for name in programs}
+    for _ in range(batches):
+        for name, arguments in programs.items():
+            run = subprocess.run([measure, str(batch), *arguments], cwd=folder, check=True, capture_output=True, text=True)
+            found[name] += [tuple(map(int, line.split())) for line in run.stdout.splitlines()]
+    return {name: [statistics.median(column) for column in zip(*runs)] for name, runs in found.items()}
+
+
 def main():
-    cotter = sys.argv[1]
-    lines = ["| run | program | wall, ms | CPU, ms | peak, MiB | wall / curl | CPU / C client |", "|---|---|---|---|---|---|---|"]
+    cotter = os.path.abspath(sys.argv[1])
+    lines = [
+        "| run | program | wall, ms | CPU, ms | CPU a turn, µs | peak, MiB | wall / curl | CPU / C client |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    notes, first = [], {}
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
         pathlib.Path(folder, "apple.py").write_text('def apple():\n    return "red"\n')
+        pathlib.Path(folder, "large.txt").write_text("".join(f"{number:06} {'x' * 92}\n" for number in range(499)))
         server, client, measure = (build(folder, name) for name in ("server", "client", "measure"))
         process, port = start_server(server)
         try:
-            for turns in (0, 10, 50):
-                files = bodies(cotter, server, folder, turns)
-                path = f"/turns/{turns}/v1/chat/completions"
-                programs = {"C client": [client, str(port), path, *files], "cotter": command(cotter, port, turns)}
+            for case, (label, batches, batch) in CASES.items():
+                kind, turns = case
+                files = bodies(cotter, server, folder, case)
+                path = f"/{kind}/{turns}/v1/chat/completions"
+                programs = {"C client": [client, str(port), path, *files], "cotter": command(cotter, port, case)}
                 if shutil.which("curl"):
                     programs["curl"] = ["curl", "-K", curl_config(folder, files, f"http://127.0.0.1:{port}{path}")]
-                found = {name: [] for name in programs}
-                for _ in range(BATCHES):
-                    for name, arguments in programs.items():
-                        run = subprocess.run([measure, str(BATCH), *arguments], cwd=folder, check=True, capture_output=True, text=True)
-                        found[name] += [tuple(map(int, line.split())) for line in run.stdout.splitlines()]
-                middle = {name: [statistics.median(column) for column in zip(*runs)] for name, runs in found.items()}
+                middle = measured(programs, measure, folder, batches, batch)
+                first = first or middle
                 for name, (wall, cpu, peak) in middle.items():
                     curl = f"{wall / middle['curl'][0]:.2f}" if "curl" in middle else "(no curl)"
-                    label = "one answer" if turns == 0 else f"{turns} tool turns"
-                    lines.append(f"| {label} | {name} | {wall / 1000:.2f} | {cpu / 1000:.2f} | {peak / 1024:.1f} | {curl} | {cpu / max(1, middle['C client'][1]):.2f} |")
+                    turn = f"{(cpu - first[name][1]) / turns:.0f}" if turns else ""
+                    lines.append(
+                        f"| {label} | {name} | {wall / 1000:.2f} | {cpu / 1000:.2f} | {turn} | {peak / 1024:.1f} "
+                        f"| {curl} | {cpu / max(1, middle['C client'][1]):.2f} |"
+                    )
+                history = (os.path.getsize(files[-1]) - os.path.getsize(files[0])) / 2**20
+                sent = sum(map(os.path.getsize, files)) / 2**20
+                peak, most = middle["cotter"][2] / 1024, MOST_MEMORY + 2 * history
+                notes.append(
+                    f"{label}: a history of {history:.2f} MiB, {sent:.1f} MiB sent; "
+                    f"of at most {most:.1f} MiB of memory {peak:.1f} taken{'' if peak <= most else ': TOO MUCH'}."
+                )
         finally:
             process.kill()
             process.wait()
-    lines.append(f"\nBinary: {os.path.getsize(cotter) / 2**20:.2f} MiB. Medians of {BATCHES * BATCH} runs.")
-    text = "\n".join(lines) + "\n"
+    runs = ", ".join(f"{batches * batch}" for _, batches, batch in CASES.values())
+    notes.append(f"Binary: {os.path.getsize(cotter) / 2**20:.2f} MiB. Medians of {runs} runs.")
+    text = "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
     target = HERE.parent / "target" / "bench.md"
     target.parent.mkdir(exist_ok=True)
     target.write_text(text)

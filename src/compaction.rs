@@ -68,6 +68,26 @@ impl Fill {
     }
 }
 
+/// What the messages weigh that cannot grow any more, so that a long conversation is not gone through at each reply.
+#[derive(Debug, Default)]
+pub struct Weighed {
+    messages: usize,
+    weight: u64,
+}
+
+impl Weighed {
+    /// The guess for messages of which the first are those that were weighed before.
+    pub fn of(&self, messages: &[Message]) -> u64 {
+        self.weight + weight(messages.get(self.messages..).unwrap_or_default())
+    }
+
+    /// Weighs all but the last message, to which more may be added. What was weighed must not change from here on.
+    pub fn keep(&mut self, messages: &[Message]) {
+        let settled = &messages[..messages.len().saturating_sub(1)];
+        *self = Weighed { weight: self.of(settled), messages: self.messages.max(settled.len()) };
+    }
+}
+
 /// The same share of a number as these two have of each other.
 fn scale(number: u64, part: u64, whole: u64) -> u64 {
     let scaled = u128::from(number) * u128::from(part) / u128::from(whole.max(1));

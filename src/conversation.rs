@@ -179,46 +179,70 @@ pub fn texts(parts: &[Part]) -> Vec<&str> {
 
 /// Parts that one speaker said, as one line of JSON without the line's end.
 fn line(role: Role, parts: &[Part], origin: Option<&str>) -> String {
-    let parts: Vec<Value> = parts.iter().map(part_to_json).collect();
-    let mut line = match role {
-        Role::User => json!({"type": "user", "parts": parts}),
-        Role::Assistant => json!({"type": "assistant", "parts": parts}),
-    };
+    let mut line = String::from(match role {
+        Role::User => r#"{"type":"user","parts":["#,
+        Role::Assistant => r#"{"type":"assistant","parts":["#,
+    });
+    push_parts(&mut line, parts);
+    line.push(']');
     if let Some(origin) = origin {
-        line["origin"] = json!(origin);
+        push_member(&mut line, "origin", origin);
     }
-    line.to_string()
+    line.push('}');
+    line
 }
 
-fn part_to_json(part: &Part) -> Value {
-    match part {
-        Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Image(image) => {
-            json!({"type": "image", "media_type": image.media_type, "data": image.data})
-        }
-        Part::Vendor(text) => json!({"type": "vendor", "json": text}),
-        Part::Result(result) => {
-            let mut value = json!({
-                "type": "result", "call_id": result.call_id, "text": result.text, "is_error": result.is_error,
-            });
-            if !result.images.is_empty() {
-                value["images"] = result.images.iter().map(Image::to_json).collect();
+/// Adds parts as JSON with commas in between. They are written as they stand: a value in between would copy a long
+/// result several times.
+fn push_parts(line: &mut String, parts: &[Part]) {
+    for (index, part) in parts.iter().enumerate() {
+        line.push_str(if index > 0 { "," } else { "" });
+        match part {
+            Part::Text(text) => {
+                line.push_str(r#"{"type":"text""#);
+                push_member(line, "text", text);
             }
-            value
-        }
-        Part::Call(call) => {
-            let mut value = json!({
-                "type": "call", "id": call.id, "name": call.name, "arguments": call.arguments,
-            });
-            if let Some(refusal) = &call.refusal {
-                value["refusal"] = json!(refusal);
+            Part::Image(image) => {
+                line.push_str(r#"{"type":"image""#);
+                push_member(line, "media_type", &image.media_type);
+                push_member(line, "data", &image.data);
             }
-            if let Some(extra) = &call.extra {
-                value["extra"] = json!(extra);
+            Part::Vendor(text) => {
+                line.push_str(r#"{"type":"vendor""#);
+                push_member(line, "json", text);
             }
-            value
+            Part::Result(result) => push_result(line, result),
+            Part::Call(call) => {
+                line.push_str(r#"{"type":"call""#);
+                push_member(line, "id", &call.id);
+                push_member(line, "name", &call.name);
+                push_member(line, "arguments", &call.arguments);
+                let rest = [("refusal", &call.refusal), ("extra", &call.extra)];
+                for (name, text) in rest.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))) {
+                    push_member(line, name, text);
+                }
+            }
         }
+        line.push('}');
     }
+}
+
+fn push_result(line: &mut String, result: &CallResult) {
+    line.push_str(r#"{"type":"result""#);
+    push_member(line, "call_id", &result.call_id);
+    push_member(line, "text", &result.text);
+    line.push_str(if result.is_error { r#","is_error":true"# } else { r#","is_error":false"# });
+    if !result.images.is_empty() {
+        let images: Vec<Value> = result.images.iter().map(Image::to_json).collect();
+        line.push_str(&format!(r#","images":{}"#, Value::from(images)));
+    }
+}
+
+fn push_member(line: &mut String, name: &str, text: &str) {
+    line.push_str(",\"");
+    line.push_str(name);
+    line.push_str("\":");
+    line.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
 }
 
 /// The whole conversation.
@@ -265,6 +289,8 @@ impl Conversation {
                 calls.push(call.clone());
             }
         }
+        // It stays to the end of the run, and was made piece by piece.
+        parts.shrink_to_fit();
         match self.messages.last_mut() {
             Some(last) if last.role == Role::Assistant && last.origin == origin => last.parts.extend(parts),
             _ => self.messages.push(Message { role: Role::Assistant, parts, origin }),
@@ -280,10 +306,13 @@ impl Conversation {
     }
 
     /// Adds the result of the first call of the last reply that has none yet.
-    pub fn add_result(&mut self, result: CallResult) {
+    pub fn add_result(&mut self, mut result: CallResult) {
         let last = self.messages.len().saturating_sub(1);
         let open = self.open_call(last);
         assert_eq!(open, Some(&*result.call_id), "each call is answered exactly once, in order");
+        // Of its own size, in memory of its own. What was made piece by piece is larger, and cut down it would leave a
+        // hole behind each result that nothing fills.
+        result.text = result.text.as_str().to_owned();
         self.add_user(vec![result]);
     }
 

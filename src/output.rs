@@ -202,15 +202,20 @@ impl Output {
     }
 
     /// One line about a call: on a terminal, or with `--verbose`.
-    pub fn call(&mut self, name: &str, subject: &str) {
+    pub fn call(&mut self, name: &str, subject: impl FnOnce() -> String) {
         if self.verbose || (self.stderr_terminal && !self.quiet) {
-            let subject = one_line(&crate::provider::excerpt(&hide(subject, &self.secrets)));
+            let subject = one_line(&crate::provider::excerpt(&hide(&subject(), &self.secrets)));
             let name = one_line(&crate::provider::excerpt(name));
             match self.stderr_terminal && self.color {
                 true => self.line_as_is(&format!("\x1b[2m{name} {subject}\x1b[0m")),
                 false => self.line_as_is(&format!("{name} {subject}")),
             }
         }
+    }
+
+    /// Whether lines are told that `--verbose` asks for.
+    pub fn tells_details(&self) -> bool {
+        self.verbose
     }
 
     /// A line that `--verbose` asks for.

@@ -17,6 +17,9 @@ const MOST_STREAM_BYTES: usize = 128 << 20;
 /// server that keeps a silent connection alive sends a few bytes a second. Likewise the longest document.
 const MOST_EVENT_BYTES: usize = 64 << 20;
 
+/// How much of a reply is read at a time. Made anew for each reply, so not larger than is of use.
+const READ_BYTES: usize = 8 * 1024;
+
 /// The most that is read of an error, and for how long: the status says the most.
 const MOST_ERROR_BYTES: usize = 1024 * 1024;
 const ERROR_PATIENCE: Duration = Duration::from_secs(10);
@@ -71,7 +74,7 @@ fn read_into(
 ) -> Result<(), Trouble> {
     let hint = answer.retry_hint();
     let mut decoder = sse::Decoder::default();
-    let mut buffer = vec![0; 32 * 1024];
+    let mut buffer = [0; READ_BYTES];
     let mut head = Vec::new();
     let (mut streaming, mut hurries) = (false, false);
     let (mut received, mut since_event) = (0, 0);

@@ -332,13 +332,24 @@ impl Session {
         if let Some(mend) = &self.mend {
             self.mend_end(mend)?;
         }
-        let whole = self.file.metadata()?.len();
         let needs_line_end = self.mend.take().is_some_and(|mend| mend.needs_line_end);
         let start = if needs_line_end { "\n" } else { "" };
-        self.file.write_all(format!("{start}{line}\n").as_bytes()).or_else(|error| {
-            self.mend = Some(Mend { whole, read: self.file.metadata()?.len(), needs_line_end });
-            Err(error)
-        })
+        let text = format!("{start}{line}\n");
+        let mut rest = text.as_bytes();
+        // Almost always one write. How much of a line the disk has taken is counted here, not asked before each.
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(amount) if amount > 0 => rest = &rest[amount..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                failed => {
+                    let length = self.file.metadata()?.len();
+                    let whole = length.saturating_sub((text.len() - rest.len()) as u64);
+                    self.mend = Some(Mend { whole, read: length, needs_line_end });
+                    return Err(failed.err().unwrap_or_else(|| io::ErrorKind::WriteZero.into()));
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Takes a line that breaks off away, so that the next does not join it.

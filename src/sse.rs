@@ -4,6 +4,8 @@
 //! a byte order mark at the very start is dropped, comments are skipped. Bytes become text only when a
 //! whole line is there, since a read may end inside a character.
 
+use std::borrow::Cow;
+
 /// One event: what its `event` line said (empty if there was none) and its data lines, joined by LF.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -96,18 +98,23 @@ impl Decoder {
         };
         let value = value.strip_prefix(b" ").unwrap_or(value);
         match field {
-            b"event" => self.event.kind = String::from_utf8_lossy(value).into_owned(),
+            b"event" => self.event.kind = text(value).into_owned(),
             b"data" => {
                 if self.has_data {
                     self.event.data.push('\n');
                 }
                 self.has_data = true;
-                self.event.data.push_str(&String::from_utf8_lossy(value));
+                self.event.data.push_str(&text(value));
             }
             // Comments (an empty field), `id`, `retry` and unknown names mean nothing here.
             _ => {}
         }
     }
+}
+
+/// The bytes as text. Sound text, which almost all is, is told at once.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 #[cfg(test)]

@@ -39,15 +39,8 @@ impl Agent {
     pub(super) fn attempt(&mut self, wire: &Wire, shown: Shown, output: &mut Output) -> Attempt {
         let body = wire.body(&self.settings);
         let bytes: usize = body.iter().map(|slice| slice.len()).sum();
-        let to = match self.http.is_replaying() {
-            true => "the recording".to_owned(),
-            false => net::shown(&self.url),
-        };
-        match shown {
-            Shown::Growth => {
-                output.detail(&format!("request {}: {bytes} bytes to {to}", self.budget.turns() + 1));
-            }
-            Shown::Nothing => output.detail(&format!("request for a summary: {bytes} bytes to {to}")),
+        if output.tells_details() {
+            output.detail(&self.line_of_request(shown, bytes));
         }
         output.waiting();
         let request = Request { url: &self.url, headers: &self.headers, body: &body };
@@ -92,6 +85,17 @@ impl Agent {
             (Ok(Asked::Rewrite), Some(error)) => Attempt::TooLong(error),
             (Ok(Asked::Rewrite), None) => Attempt::Rewrite(learnt),
             (Err(error), _) => Attempt::Failed(error, broken.pop()),
+        }
+    }
+
+    fn line_of_request(&self, shown: Shown, bytes: usize) -> String {
+        let to = match self.http.is_replaying() {
+            true => "the recording".to_owned(),
+            false => net::shown(&self.url),
+        };
+        match shown {
+            Shown::Growth => format!("request {}: {bytes} bytes to {to}", self.budget.turns() + 1),
+            Shown::Nothing => format!("request for a summary: {bytes} bytes to {to}"),
         }
     }
 }

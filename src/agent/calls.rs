@@ -54,7 +54,7 @@ impl Agent {
     }
 
     pub(super) fn run_call(&mut self, call: &Call, output: &mut Output) -> Result<Outcome, Error> {
-        output.call(&call.name, &subject(call));
+        output.call(&call.name, || subject(call));
         if let Some(outcome) = self.take_answer(call) {
             return Ok(outcome);
         }

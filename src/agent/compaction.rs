@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use super::Agent;
 use super::attempt::{Attempt, Shown};
-use crate::compaction::{self, Fill};
+use crate::compaction::{self, Fill, Weighed};
 use crate::conversation::cuts::{line_of_beginning, line_of_results};
 use crate::conversation::{Message, Part, Role, holds_call, texts};
 use crate::error::Error;
@@ -32,6 +32,8 @@ const FEW_TOKENS: u64 = 16;
 pub(super) struct Room {
     /// How much of it is taken.
     pub fill: Fill,
+    /// What the messages weigh that were there at the last reply.
+    weighed: Weighed,
     /// The message in which the user last said something.
     pub prompt_at: usize,
     /// What the window is taken for, where a server has refused too much and says no number.
@@ -61,6 +63,7 @@ impl Agent {
 
     /// Notes what a reply told of the room, before it is added.
     pub(super) fn measure(&mut self, reply: &Reply) {
+        self.room.weighed.keep(self.conversation.messages());
         let weight = self.weight() + compaction::weight_of_parts(&reply.parts);
         self.room.fill.measure(reply.usage.total(), weight);
     }
@@ -216,9 +219,8 @@ impl Agent {
         }
         let before = self.fill();
         let calls: HashSet<&str> = cut.iter().map(String::as_str).collect();
-        self.wire.update(&self.settings, self.conversation.messages());
-        let changed = self.conversation.cut_results(&calls);
-        self.wire.change(&self.settings, self.conversation.messages(), &changed);
+        self.conversation.cut_results(&calls);
+        self.wire.renew(&self.settings, self.conversation.messages());
         self.note_cut(weight);
         output.detail(&format!(
             "{} of tools cut to save room: about {before} tokens become {}",
@@ -253,11 +255,10 @@ impl Agent {
         }
         let kept = messages.len() - kept_from;
         let line = line_of_beginning(&parts, kept);
-        self.wire.update(&self.settings, messages);
         self.conversation
             .begin_with(parts, kept)
             .map_err(|()| Error::Internal("a summary has no place in the conversation".to_owned()))?;
-        self.wire.begin_with(&self.settings, &self.conversation.messages()[0], kept);
+        self.wire.renew(&self.settings, self.conversation.messages());
         self.room.prompt_at = (self.room.prompt_at + 1).saturating_sub(kept_from);
         self.note_cut(weight);
         let after = self.fill();
@@ -318,6 +319,7 @@ impl Agent {
     }
 
     fn note_cut(&mut self, before: u64) {
+        self.room.weighed = Weighed::default();
         let after = self.weight();
         self.room.fill.cut(before, after);
         let mut images = image_limits::Held::default();
@@ -332,7 +334,7 @@ impl Agent {
 
     fn weight(&self) -> u64 {
         compaction::weight_of_bytes(self.wire.head_length())
-            + compaction::weight(self.conversation.messages())
+            + self.room.weighed.of(self.conversation.messages())
     }
 
     /// What the server's list of models says of the window, or the recording of a run that had asked.

@@ -47,7 +47,7 @@ impl Agent {
             };
         }
         self.budget.take_call()?;
-        output.call(&call.name, &subject(call));
+        output.call(&call.name, || subject(call));
         let checked = self.toolbox.check(call);
         self.check_denials()?;
         let arguments = checked.map_err(|text| failed(&text))?;

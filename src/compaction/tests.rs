@@ -205,3 +205,22 @@ fn room_is_made_before_the_window_is_full_and_in_a_large_step() {
     assert_eq!([limit(200_000, Some(64_000)), enough(200_000, Some(64_000))], [136_000, 133_332]);
     assert_eq!([limit(8192, Some(8000)), enough(8192, Some(8000))], [4096, 4096]);
 }
+
+#[test]
+fn what_cannot_grow_is_weighed_once() {
+    for seed in 0..50 {
+        let (conversation, _, _) = talk(&mut Chance(seed));
+        let messages = conversation.messages();
+        let mut weighed = Weighed::default();
+        for count in 1..=messages.len() {
+            weighed.keep(&messages[..count]);
+            assert_eq!(weighed.of(&messages[..count]), weight(&messages[..count]), "seed {seed}");
+            assert_eq!(weighed.of(messages), weight(messages), "seed {seed}");
+        }
+        // Only the last one is looked at again: the others need not even be the same.
+        let (last, before) = messages.split_last().unwrap();
+        let others = vec![Message { role: Role::User, parts: Vec::new(), origin: None }; before.len()];
+        let changed = [others, vec![last.clone()]].concat();
+        assert_eq!(weighed.of(&changed), weight(messages), "seed {seed}");
+    }
+}

@@ -77,7 +77,10 @@ impl fmt::Debug for Secret {
 
 /// The text with every secret in it replaced: servers quote the keys that they refuse.
 pub fn hide(text: &str, secrets: &[Secret]) -> String {
-    secrets.iter().flat_map(Secret::forms).fold(text.to_owned(), |text, form| text.replace(&form, HIDDEN))
+    secrets.iter().flat_map(Secret::forms).fold(text.to_owned(), |text, form| match text.contains(&form) {
+        true => text.replace(&form, HIDDEN),
+        false => text,
+    })
 }
 
 /// What stands where a secret stood.

@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{CallResult, Conversation, Message, Part, Role, part_to_json};
+use super::{CallResult, Conversation, Message, Part, Role, push_parts};
 
 /// The type of both lines.
 pub const LINE: &str = "compaction";
@@ -46,22 +46,16 @@ fn grouped(number: usize) -> String {
 }
 
 impl Conversation {
-    /// Cuts the results of these calls. Gives the messages that hold them.
-    pub fn cut_results(&mut self, calls: &HashSet<&str>) -> Vec<usize> {
-        let mut changed = Vec::new();
-        for (index, message) in self.messages.iter_mut().enumerate() {
-            for part in &mut message.parts {
-                if let Part::Result(result) = part
-                    && calls.contains(result.call_id.as_str())
-                    && !result.is_cut()
-                {
-                    result.cut();
-                    changed.push(index);
-                }
+    /// Cuts the results of these calls.
+    pub fn cut_results(&mut self, calls: &HashSet<&str>) {
+        for part in self.messages.iter_mut().flat_map(|message| &mut message.parts) {
+            if let Part::Result(result) = part
+                && calls.contains(result.call_id.as_str())
+                && !result.is_cut()
+            {
+                result.cut();
             }
         }
-        changed.dedup();
-        changed
     }
 
     /// Puts a message of the user's into the place of all but the last so many messages, of which the first is a
@@ -96,8 +90,10 @@ pub fn line_of_results(calls: &[String]) -> String {
 
 /// The line that tells of a beginning that was replaced.
 pub fn line_of_beginning(parts: &[Part], kept: usize) -> String {
-    let parts: Vec<Value> = parts.iter().map(part_to_json).collect();
-    json!({"type": LINE, "parts": parts, "kept": kept}).to_string()
+    let mut line = format!(r#"{{"type":"{LINE}","parts":["#);
+    push_parts(&mut line, parts);
+    line.push_str(&format!(r#"],"kept":{kept}}}"#));
+    line
 }
 
 #[cfg(test)]
@@ -130,14 +126,14 @@ mod tests {
     #[test]
     fn a_result_becomes_a_line_about_itself_once() {
         let mut conversation = talk();
-        assert_eq!(conversation.cut_results(&HashSet::from(["a"])), [2]);
+        conversation.cut_results(&HashSet::from(["a"]));
         let text = "[result cut to save room: 12,345 bytes and an image; call the tool again, for a part of it, if needed]";
         let cut = |conversation: &Conversation| match &conversation.messages()[2].parts[0] {
             Part::Result(result) => (result.call_id.clone(), result.text.clone(), result.images.len()),
             part => panic!("{part:?}"),
         };
         assert_eq!(cut(&conversation), ("a".to_owned(), text.to_owned(), 0));
-        assert_eq!(conversation.cut_results(&HashSet::from(["a"])), Vec::<usize>::new());
+        conversation.cut_results(&HashSet::from(["a"]));
         assert_eq!(cut(&conversation).1, text);
     }
 

@@ -365,7 +365,7 @@ impl Response {
             return;
         }
         self.hurry(limit);
-        while matches!(self.read(&mut [0; 4096]), Ok(1..)) {}
+        while matches!(self.read(&mut [0; 512]), Ok(1..)) {}
         self.watch.set_deadline(None);
     }
 

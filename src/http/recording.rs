@@ -107,11 +107,11 @@ impl Recorder {
     pub fn begin(&mut self, body: &[&[u8]], status: u16, headers: &[(String, String)]) -> Result<(), Error> {
         self.end()?;
         self.number += 1;
-        let request: Value = serde_json::from_slice(&body.concat())
+        let request = serde_json::from_slice::<Value>(&body.concat())
+            .map(|request| format!("{request:#}\n"))
             .map_err(|error| Error::Internal(format!("a request of our own is not JSON: {error}")))?;
         // A result may quote the key, as that of a file which holds it.
-        let request = hide(&format!("{request:#}\n"), &self.secrets);
-        self.new_file("request.json", &request)?;
+        self.new_file("request.json", &hide(&request, &self.secrets))?;
         let mut head = format!("HTTP/1.1 {status}\n{ORIGIN_HEADER}: {}\n", self.origin);
         if let Some(window) = self.window {
             head.push_str(&format!("{WINDOW_HEADER}: {window}\n"));

@@ -3,7 +3,7 @@
 //! It replaces ureq's own so that no thread is started, a name is looked up only when a connection is
 //! made, and an answer that comes before the whole request was sent is read instead of lost.
 
-use std::io::{self, Read};
+use std::io::{self, IoSlice, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg, sockopt};
 use ureq::Timeout;
 use ureq::config::Config;
 use ureq::http::Uri;
@@ -27,6 +27,10 @@ use crate::alarm::Alarm;
 /// How many bytes may come without any headway. ureq itself reads interim heads, trailers and whatever else
 /// frames an answer as long as they come.
 const MOST_IDLE_BYTES: usize = 256 * 1024;
+
+/// How much output waits for more. The head of a request is handed over before its body, TLS's last word of the
+/// handshake before both: together they are one packet, and the server wakes up once.
+const MOST_HELD_BYTES: usize = 4096;
 
 /// What a transport and the exchange that uses it tell each other; ureq stands between them and has no
 /// word for it. One for each client: a client has one exchange under way at a time.
@@ -230,6 +234,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
             idle_timeout: self.idle_timeout,
             patience: self.patience,
             alarm: self.alarm.clone(),
+            held: Vec::new(),
             is_answered_early: false,
         })))
     }
@@ -281,6 +286,8 @@ pub struct TcpTransport {
     idle_timeout: Duration,
     patience: Duration,
     alarm: Alarm,
+    /// Output that leaves with the next, or before an answer is waited for.
+    held: Vec<u8>,
     /// Set when the server answered, or closed, before it had taken the request: nothing is sent from
     /// then on, and the connection is never used again.
     is_answered_early: bool,
@@ -296,32 +303,17 @@ impl Transport for TcpTransport {
             // ureq reads the answer only when it believes the request was sent.
             return Ok(());
         }
-        let limit = self.alarm.shortened(total_limit(&timeout).unwrap_or(self.idle_timeout));
-        let mut rest = &self.buffers.output()[..amount];
-        while !rest.is_empty() {
-            match send(&self.stream, rest, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
-                Ok(sent) => rest = &rest[sent..],
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => match wait_to_send(&self.stream, limit, self.patience, &self.alarm)? {
-                    Sending::Possible => {}
-                    Sending::Pointless => {
-                        self.is_answered_early = true;
-                        break;
-                    }
-                    Sending::Stalled => return Err(ureq::Error::Timeout(Timeout::PerWrite)),
-                },
-                // What the server sent before it closed is still there to be read.
-                Err(Errno::PIPE | Errno::CONNRESET) => {
-                    self.is_answered_early = true;
-                    break;
-                }
-                Err(error) => return Err(io::Error::from(error).into()),
-            }
+        if self.held.is_empty() && amount <= MOST_HELD_BYTES {
+            self.held.extend_from_slice(&self.buffers.output()[..amount]);
+            return Ok(());
         }
-        Ok(())
+        self.send_held_and(amount, &timeout)
     }
 
     fn await_input(&mut self, timeout: NextTimeout) -> Result<bool, ureq::Error> {
+        if !self.held.is_empty() {
+            self.send_held_and(0, &timeout)?;
+        }
         let until_deadline =
             self.watch.observed().deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         let until_alarm = self.alarm.is_set().then(|| self.alarm.shortened(self.idle_timeout));
@@ -366,6 +358,39 @@ impl Transport for TcpTransport {
         !self.is_answered_early
             && self.buffers.input().is_empty()
             && peek(&self.stream, &mut [0]) == Err(Errno::AGAIN)
+    }
+}
+
+impl TcpTransport {
+    /// Sends what is held and so much of the output behind it, without copying either.
+    fn send_held_and(&mut self, amount: usize, timeout: &NextTimeout) -> Result<(), ureq::Error> {
+        let limit = self.alarm.shortened(total_limit(timeout).unwrap_or(self.idle_timeout));
+        let mut slices = [IoSlice::new(&self.held), IoSlice::new(&self.buffers.output()[..amount])];
+        let mut rest = &mut slices[..];
+        IoSlice::advance_slices(&mut rest, 0);
+        while !rest.is_empty() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match sendmsg(&self.stream, rest, &mut SendAncillaryBuffer::default(), flags) {
+                Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => match wait_to_send(&self.stream, limit, self.patience, &self.alarm)? {
+                    Sending::Possible => {}
+                    Sending::Pointless => {
+                        self.is_answered_early = true;
+                        break;
+                    }
+                    Sending::Stalled => return Err(ureq::Error::Timeout(Timeout::PerWrite)),
+                },
+                // What the server sent before it closed is still there to be read.
+                Err(Errno::PIPE | Errno::CONNRESET) => {
+                    self.is_answered_early = true;
+                    break;
+                }
+                Err(error) => return Err(io::Error::from(error).into()),
+            }
+        }
+        self.held.clear();
+        Ok(())
     }
 }
 
@@ -453,6 +478,43 @@ mod tests {
     fn addresses(url: &str) -> Vec<String> {
         let found = look_up(&url.parse().unwrap()).unwrap();
         found.iter().map(SocketAddr::to_string).collect()
+    }
+
+    #[test]
+    fn the_head_of_a_request_leaves_with_its_body_or_before_an_answer_is_awaited() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        let mut transport = TcpTransport {
+            stream,
+            buffers: LazyBuffers::new(1 << 16, 1 << 16),
+            watch: Arc::default(),
+            idle_timeout: Duration::from_secs(60),
+            patience: Duration::from_secs(60),
+            alarm: Alarm::default(),
+            held: Vec::new(),
+            is_answered_early: false,
+        };
+        let limit = || NextTimeout {
+            after: ureq::unversioned::transport::time::Duration::NotHappening,
+            reason: Timeout::Global,
+            ..Default::default()
+        };
+        let hand_over = |transport: &mut TcpTransport, text: &[u8]| {
+            transport.buffers.output()[..text.len()].copy_from_slice(text);
+            transport.transmit_output(text.len(), limit()).unwrap();
+        };
+        hand_over(&mut transport, b"head ");
+        assert_eq!(peek(&peer, &mut [0]), Err(Errno::AGAIN));
+        hand_over(&mut transport, b"body");
+        let mut taken = [0; 64];
+        assert_eq!(peer.read(&mut taken).map(|amount| taken[..amount].to_vec()).unwrap(), b"head body");
+        hand_over(&mut transport, b"the end");
+        assert_eq!(peek(&peer, &mut [0]), Err(Errno::AGAIN));
+        std::io::Write::write_all(&mut peer, b"answer").unwrap();
+        assert!(transport.await_input(limit()).unwrap());
+        assert_eq!(transport.buffers.input(), b"answer");
+        assert_eq!(peer.read(&mut taken).map(|amount| taken[..amount].to_vec()).unwrap(), b"the end");
     }
 
     #[test]

@@ -25,9 +25,8 @@ pub struct AnswerForm {
 
 /// The form for an answer of this schema under these settings.
 pub fn form(settings: &Settings, schema: &Schema) -> AnswerForm {
-    let text: &'static str = Box::leak(schema.root().to_string().into_boxed_str());
-    let spec = Spec { name: answer::TOOL, description: answer::DESCRIPTION, schema: text };
-    AnswerForm { tool: Box::leak(Box::new(spec)), native: native(settings, schema.root()) }
+    let tool = Spec::leaked(answer::TOOL.to_owned(), answer::DESCRIPTION.to_owned(), schema.root());
+    AnswerForm { tool, native: native(settings, schema.root()) }
 }
 
 fn native(settings: &Settings, root: &Value) -> Option<String> {

@@ -1,14 +1,13 @@
 //! The two APIs behind one face: a message becomes its JSON text (once), settings become a request's head
 //! and tail, events become a half-built reply. Pure: no socket, no printing, no clock.
 //!
-//! A request body is head + fragments + tail. Fragments are kept, so a long run never serialises its
-//! history again; cache marks are spliced in between slices and move without touching the text.
+//! A request body is head + messages + tail; `wire.rs` keeps their texts from request to request.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::conversation::{Call, CallResult, Image, Message, Part, Role, holds_call};
+use crate::conversation::{Call, CallResult, Image, Part, holds_call};
 use crate::cost::Cost;
 use crate::sse;
 use crate::tools;
@@ -26,9 +25,11 @@ pub mod shown;
 pub mod text_calls;
 pub mod thinking;
 pub mod window;
+mod wire;
 
 pub use answer_form::AnswerForm;
 pub use errors::ApiError;
+pub use wire::Wire;
 
 /// The wire protocol spoken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,119 +246,8 @@ pub fn headers(settings: &Settings) -> Vec<(String, String)> {
     headers
 }
 
-/// One message's JSON text. `mark_at` is where a cache mark may be spliced in.
-pub struct Fragment {
-    text: String,
-    mark_at: Option<usize>,
-    role: Role,
-    parts: usize,
-}
-
-impl Fragment {
-    fn new(settings: &Settings, message: &Message) -> Fragment {
-        let vendor_returns = message.origin.as_deref() == Some(&settings.origin());
-        let (text, mark_at) = match settings.api {
-            Api::OpenAi => openai::message(settings, message, vendor_returns),
-            Api::Anthropic => anthropic::message(settings, message, vendor_returns),
-        };
-        Fragment { text, mark_at, role: message.role, parts: message.parts.len() }
-    }
-}
-
-/// The conversation as it goes over the wire, kept from request to request.
-#[derive(Default)]
-pub struct Wire {
-    head: String,
-    fragments: Vec<Fragment>,
-}
-
-const TAIL: &str = "]}";
+/// Splices in where a cache mark may be.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
-
-impl Wire {
-    /// An empty conversation under these settings.
-    pub fn new(settings: &Settings) -> Wire {
-        let head = match settings.api {
-            Api::OpenAi => openai::head(settings),
-            Api::Anthropic => anthropic::head(settings),
-        };
-        Wire { head, fragments: Vec::new() }
-    }
-
-    /// Renders what was added to the conversation since the last call. Only the last message can
-    /// have grown; all others are kept as they are.
-    pub fn update(&mut self, settings: &Settings, messages: &[Message]) {
-        if let Some(last) = self.fragments.last()
-            && last.parts != messages[self.fragments.len() - 1].parts.len()
-        {
-            self.fragments.pop();
-        }
-        for message in &messages[self.fragments.len()..] {
-            self.fragments.push(Fragment::new(settings, message));
-        }
-    }
-
-    /// Renders these messages anew, whose parts have changed.
-    pub fn change(&mut self, settings: &Settings, messages: &[Message], changed: &[usize]) {
-        for index in changed {
-            if let (Some(fragment), Some(message)) = (self.fragments.get_mut(*index), messages.get(*index)) {
-                *fragment = Fragment::new(settings, message);
-            }
-        }
-    }
-
-    /// Renders a message that stands in the place of all but the last so many.
-    pub fn begin_with(&mut self, settings: &Settings, first: &Message, kept: usize) {
-        let end = self.fragments.len().saturating_sub(kept);
-        self.fragments.splice(..end, [Fragment::new(settings, first)]);
-    }
-
-    /// How many bytes stand before the messages.
-    pub fn head_length(&self) -> usize {
-        self.head.len()
-    }
-
-    /// The request body, in slices that are sent one after another.
-    pub fn body(&self, settings: &Settings) -> Vec<&[u8]> {
-        let mut slices: Vec<&[u8]> = Vec::with_capacity(2 * self.fragments.len() + 8);
-        slices.push(self.head.as_bytes());
-        let marked = self.marked(settings);
-        // A head that ends with the system message needs a comma before what follows.
-        let mut comma = !self.head.ends_with('[');
-        for (index, fragment) in self.fragments.iter().enumerate() {
-            if fragment.text.is_empty() {
-                continue;
-            }
-            if comma {
-                slices.push(b",");
-            }
-            comma = true;
-            match fragment.mark_at {
-                Some(at) if marked.contains(&Some(index)) => {
-                    slices.push(&fragment.text.as_bytes()[..at]);
-                    slices.push(MARK.as_bytes());
-                    slices.push(&fragment.text.as_bytes()[at..]);
-                }
-                _ => slices.push(fragment.text.as_bytes()),
-            }
-        }
-        slices.push(TAIL.as_bytes());
-        slices
-    }
-
-    /// The last two user messages carry a mark: the newer one writes what the next request reads,
-    /// the older one is where the request before wrote, however many blocks lie between.
-    fn marked(&self, settings: &Settings) -> [Option<usize>; 2] {
-        let takes_marks = settings.api == Api::Anthropic || settings.claude_through_openrouter();
-        if !takes_marks || settings.learnt.fewer_marks >= 4 {
-            return [None, None];
-        }
-        let mut users = (0..self.fragments.len()).rev().filter(|index| {
-            self.fragments[*index].role == Role::User && self.fragments[*index].mark_at.is_some()
-        });
-        [users.next(), users.next()]
-    }
-}
 
 /// The images of a result that are sent. In a failed one Anthropic takes only text.
 fn shown_images<'a>(settings: &Settings, result: &'a CallResult) -> &'a [Image] {
@@ -884,43 +774,5 @@ mod tests {
         usage.add(Usage { input: 1, cache_write: u64::MAX, cache_read: 4, output: 5 });
         assert_eq!(usage, Usage { input: u64::MAX, cache_write: u64::MAX, cache_read: 6, output: 8 });
         assert_eq!(Usage { input: 1, cache_write: 2, cache_read: 3, output: 4 }.total_input(), 6);
-    }
-
-    /// A cut renders anew what it has changed and nothing else; what comes of it is what a new rendering gives.
-    #[test]
-    fn what_was_cut_is_rendered_as_if_it_had_always_been_so() {
-        use crate::conversation::Conversation;
-        let mut settings = anthropic::tests::settings();
-        for api in [Api::OpenAi, Api::Anthropic] {
-            settings.api = api;
-            let mut conversation = Conversation::default();
-            conversation.add_user("first");
-            for id in ["a", "b", "c"] {
-                let call = finish_call(id.to_owned(), "Read", "{}", None);
-                conversation.add_reply(vec![Part::Call(call)], &settings.origin());
-                let images = vec![Image::new("image/png", b"\x89PNG")];
-                conversation.add_result(CallResult {
-                    call_id: id.to_owned(),
-                    text: "long".to_owned(),
-                    images,
-                    is_error: false,
-                });
-            }
-            let mut wire = Wire::new(&settings);
-            wire.update(&settings, conversation.messages());
-            let fresh = |conversation: &Conversation| {
-                let mut wire = Wire::new(&settings);
-                wire.update(&settings, conversation.messages());
-                wire.body(&settings).concat()
-            };
-            let kept = wire.fragments[6].text.as_ptr();
-            let changed = conversation.cut_results(&["a", "b"].into());
-            wire.change(&settings, conversation.messages(), &changed);
-            assert!(wire.body(&settings).concat() == fresh(&conversation));
-            conversation.begin_with(vec![Part::Text("summary".to_owned())], 2).unwrap();
-            wire.begin_with(&settings, &conversation.messages()[0], 2);
-            assert!(wire.body(&settings).concat() == fresh(&conversation));
-            assert_eq!(wire.fragments[2].text.as_ptr(), kept);
-        }
     }
 }

@@ -464,6 +464,7 @@ mod tests {
         let spec = Spec {
             name: "Paint",
             description: "Paints.",
+            arguments: &["what", "coats", "part", "is_wet", "colour", "walls", "room"],
             schema: r#"{"type":"object","properties":{"what":{"type":"string"},"coats":{"type":"integer","minimum":1,"maximum":9},"part":{"type":"number"},"is_wet":{"type":"boolean"},"colour":{"type":"string","enum":["red","blue"]},"walls":{"type":"array","items":{"type":"string"}},"room":{"type":"object","properties":{"door":{"type":"string"}},"required":["door"]}},"required":["what"]}"#,
         };
         let fit = |text: &str| fit(&spec, text);

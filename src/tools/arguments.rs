@@ -27,17 +27,16 @@ pub fn read<'a>(
     arguments: &'a Arguments,
     synonyms: &[(&str, &str)],
 ) -> Result<Given<'a>, String> {
-    let names = names(spec);
     let mut given = Given { spec, values: Vec::new() };
     for (typed, value) in arguments.iter().filter(|(_, value)| !value.is_null()) {
         let plain = folded(typed);
-        let meant = names.iter().find(|name| folded(name) == plain).map(String::as_str).or_else(|| {
+        let meant = spec.arguments.iter().find(|name| folded(name) == plain).copied().or_else(|| {
             let pair = synonyms.iter().find(|(other, _)| folded(other) == plain);
             pair.map(|(_, name)| *name)
         });
         match meant {
             None if *value == Value::Bool(false) => {}
-            None => return Err(given.complaint(&unknown(typed, &names))),
+            None => return Err(given.complaint(&unknown(typed, spec.arguments))),
             Some(name) if given.value(name).is_some() => {
                 return Err(given.complaint(&format!("got the argument \"{name}\" twice")));
             }
@@ -146,21 +145,12 @@ pub fn shown(value: &Value) -> String {
 }
 
 /// The problem with a name that is none of `names`.
-fn unknown(typed: &str, names: &[String]) -> String {
-    let near = nearest::names(typed, names.iter().map(String::as_str));
+fn unknown(typed: &str, names: &[&str]) -> String {
+    let near = nearest::names(typed, names.iter().copied());
     let typed = quotes::shortened(typed);
     match near.first() {
         Some(near) => format!("has no argument \"{typed}\" (did you mean \"{near}\"?)"),
         None => format!("has no argument \"{typed}\""),
-    }
-}
-
-/// The argument names of a tool, in the order of its schema.
-pub fn names(spec: &Spec) -> Vec<String> {
-    let schema: Value = serde_json::from_str(spec.schema).unwrap_or_default();
-    match schema.get("properties") {
-        Some(Value::Object(properties)) => properties.keys().cloned().collect(),
-        _ => Vec::new(),
     }
 }
 
@@ -188,6 +178,7 @@ mod tests {
     const SPEC: Spec = Spec {
         name: "Paint",
         description: "Paints.",
+        arguments: &["file_path", "coats", "is_wet"],
         schema: r#"{"type":"object","properties":{"file_path":{},"coats":{},"is_wet":{}}}"#,
     };
 
@@ -296,6 +287,9 @@ mod tests {
             let schema: Value = serde_json::from_str(spec.schema).unwrap();
             assert_eq!(schema.to_string(), spec.schema, "{} is not compact", spec.name);
             assert_eq!(schema["type"], "object");
+            let names: Vec<&str> =
+                schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(names, spec.arguments, "{}", spec.name);
             for (name, property) in schema["properties"].as_object().unwrap() {
                 assert!(property["type"].is_string(), "{} {name}", spec.name);
                 assert!(property["description"].is_string(), "{} {name}", spec.name);

@@ -27,6 +27,7 @@ write only in the workspace and in $TMPDIR and reach no network; a failure that 
 over its `timeout` is ended with all it started. Instead of `&`, set `run_in_background` for a server or a long job: \
 BashOutput shows its output, KillShell or the end of the run ends it. To read, edit or search files, prefer \
 the tools made for that.",
+    arguments: &["command", "timeout", "description", "run_in_background"],
     schema: r#"{"type":"object","properties":{"command":{"type":"string","description":"The command line."},"timeout":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds; 120000 if not given, no limit in the background."},"description":{"type":"string","description":"What the command is for, in five to ten words."},"run_in_background":{"type":"boolean","description":"Return at once with the shell's id."}},"required":["command"]}"#,
 };
 

@@ -11,6 +11,7 @@ pub const SPEC: Spec = Spec {
     name: "BashOutput",
     description: "Returns what a background shell has printed since the last look, and whether it runs or how \
 it ended. It does not wait.",
+    arguments: &["bash_id", "filter"],
     schema: r#"{"type":"object","properties":{"bash_id":{"type":"string","description":"The shell's id, such as bash_1."},"filter":{"type":"string","description":"A regular expression: lines that do not match are dropped."}},"required":["bash_id"]}"#,
 };
 

@@ -17,6 +17,7 @@ pub const NOW: Spec = Spec {
     name: "get_current_datetime",
     description: "Returns the current date and time with the weekday, such as \
         2026-11-30T03:34:26+00:00 (Monday). Use it whenever an answer depends on today or now.",
+    arguments: &["timezone", "format"],
     schema: r#"{"type":"object","properties":{"timezone":{"type":"string","description":"IANA name or offset: Europe/Moscow, +03:00; default UTC"},"format":{"type":"string","description":"strftime format such as %Y-%m-%d"}},"required":[]}"#,
 };
 
@@ -26,6 +27,7 @@ pub const ADD: Spec = Spec {
     description: "Adds a duration to a date or a date with time; returns the result in the same form, with \
         its weekday. Use it for any date arithmetic, and with 0 days to learn a weekday. \
         January 31 plus 1 month is the last day of February; days follow the calendar, hours are exact.",
+    arguments: &["datetime", "duration", "unit"],
     schema: r#"{"type":"object","properties":{"datetime":{"type":"string","description":"2023-10-26, 2023-10-26T10:00:00 or a result of get_current_datetime"},"duration":{"type":"integer","description":"whole number, negative to subtract; for 1.5 hours give 90 minutes"},"unit":{"type":"string","description":"years, months, weeks, days, hours, minutes or seconds"}},"required":["datetime","duration","unit"]}"#,
 };
 

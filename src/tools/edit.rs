@@ -16,6 +16,7 @@ pub const SPEC: Spec = Spec {
     description: "Replaces text in a file and nothing else. old_string must be the exact text, indentation \
         included, and occur once: add surrounding lines to make it unique, or set replace_all. \
         Line endings follow the file. Read the file first.",
+    arguments: &["file_path", "old_string", "new_string", "replace_all"],
     schema: r#"{"type":"object","properties":{"file_path":{"type":"string","description":"absolute or relative to the workspace"},"old_string":{"type":"string","description":"text to replace"},"new_string":{"type":"string","description":"text to put in its place"},"replace_all":{"type":"boolean","description":"replace every occurrence; default false"}},"required":["file_path","old_string","new_string"]}"#,
 };
 

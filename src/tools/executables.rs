@@ -203,23 +203,12 @@ pub fn described(found: &Found, place: &str, text: &str) -> Result<Executable, S
         )));
     }
     let schema = input_schema(&description).map_err(|why| refuse(&why))?;
-    let spec = Spec {
-        name: leaked(name),
-        description: leaked(text("description")?),
-        schema: leaked(schema.to_string()),
-    };
     Ok(Executable {
-        spec: Box::leak(Box::new(spec)),
+        spec: Spec::leaked(name, text("description")?, &schema),
         schema,
         file: found.file.clone(),
         timeout: timeout(&description).map_err(|why| refuse(&why))?,
     })
-}
-
-/// A text for as long as cotter runs. A tool is known from the first request to the last, as the built-in
-/// ones are, so that freeing what is told of it would change nothing.
-fn leaked(text: String) -> &'static str {
-    Box::leak(text.into_boxed_str())
 }
 
 /// Whether a name is one that the APIs take: of a tool, or with a full stop also of a property.

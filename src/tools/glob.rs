@@ -20,6 +20,7 @@ pub const SPEC: Spec = Spec {
     name: "Glob",
     description: "Lists files by a glob of their paths, newest first, at most 200. Files that git ignores are left \
         out, hidden ones too unless the pattern names them.",
+    arguments: &["pattern", "path"],
     schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"**/*.rs or src/**/*.{ts,tsx}"},"path":{"type":"string","description":"folder to look in"}},"required":["pattern"]}"#,
 };
 

@@ -24,6 +24,21 @@ pub const SPEC: Spec = Spec {
     name: "Grep",
     description: "Searches files for a regular expression as ripgrep does: hidden, binary and ignored ones are left \
         out. files_with_matches lists paths, content shows path:line:text, count counts lines.",
+    arguments: &[
+        "pattern",
+        "path",
+        "glob",
+        "type",
+        "output_mode",
+        "-i",
+        "-n",
+        "-A",
+        "-B",
+        "-C",
+        "head_limit",
+        "offset",
+        "multiline",
+    ],
     schema: r#"{"type":"object","properties":{"pattern":{"type":"string","description":"Rust regex; escape literal ( { [ . with \\"},"path":{"type":"string","description":"folder or file"},"glob":{"type":"string","description":"*.js or !*.min.js"},"type":{"type":"string","description":"rust, py, js"},"output_mode":{"type":"string","enum":["files_with_matches","content","count"],"description":"default: paths"},"-i":{"type":"boolean","description":"ignore case"},"-n":{"type":"boolean","description":"line numbers, default true"},"-A":{"type":"integer","description":"lines after"},"-B":{"type":"integer","description":"lines before"},"-C":{"type":"integer","description":"both"},"head_limit":{"type":"integer","description":"lines shown"},"offset":{"type":"integer","description":"lines skipped"},"multiline":{"type":"boolean","description":"match across lines"}},"required":["pattern"]}"#,
 };
 

@@ -7,6 +7,7 @@ use super::{Arguments, Outcome, Spec, arguments, slips};
 pub const SPEC: Spec = Spec {
     name: "KillShell",
     description: "Ends a background shell and everything it started.",
+    arguments: &["shell_id"],
     schema: r#"{"type":"object","properties":{"shell_id":{"type":"string","description":"The shell's id, such as bash_1."}},"required":["shell_id"]}"#,
 };
 

@@ -57,8 +57,27 @@ pub struct Spec {
     pub name: &'static str,
     /// Prose for the model.
     pub description: &'static str,
+    /// The names of its arguments, in the order of the schema: each call is read against them, and no call has the
+    /// schema read for it.
+    pub arguments: &'static [&'static str],
     /// A JSON Schema object, as compact JSON text.
     pub schema: &'static str,
+}
+
+impl Spec {
+    /// A tool that is made while cotter runs. It is known from the first request to the last, as the built-in ones
+    /// are, so that freeing what is told of it would change nothing.
+    pub fn leaked(name: String, description: String, schema: &Value) -> &'static Spec {
+        let text = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let arguments: Vec<&'static str> = properties.map(|(name, _)| text(name.clone())).collect();
+        Box::leak(Box::new(Spec {
+            name: text(name),
+            description: text(description),
+            arguments: Vec::leak(arguments),
+            schema: text(schema.to_string()),
+        }))
+    }
 }
 
 /// Every tool there is, in the order in which they are offered.

@@ -15,6 +15,7 @@ pub const SPEC: Spec = Spec {
     name: "get_exchange_rate",
     description: "Returns how many Russian roubles (RUB) one unit of a currency costs now. \
         Use it for exchange rates, conversions and prices in roubles.",
+    arguments: &["currency"],
     schema: r#"{"type":"object","properties":{"currency":{"type":"string","description":"ISO 4217 code of three letters: USD, EUR, GBP"}},"required":["currency"]}"#,
 };
 

@@ -17,6 +17,7 @@ pub const SPEC: Spec = Spec {
     description: "Returns the text of a file as it is, without line numbers: at most 2000 lines or 50000 bytes, \
         and 2000 bytes of a line. What was left out, and the call that continues, is said in brackets at the end. \
         PNG, JPEG, GIF and WebP images are shown.",
+    arguments: &["file_path", "offset", "limit"],
     schema: r#"{"type":"object","properties":{"file_path":{"type":"string","description":"absolute or relative to the workspace"},"offset":{"type":"integer","description":"first line, counted from 1"},"limit":{"type":"integer","description":"number of lines"}},"required":["file_path"]}"#,
 };
 

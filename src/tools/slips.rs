@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::arguments::{folded, names};
+use super::arguments::folded;
 use super::window::{self, is_plain};
 use super::{Arguments, Spec};
 
@@ -123,13 +123,13 @@ fn opposites(tool: &str) -> &'static [(&'static str, &'static str)] {
 
 /// The arguments of a built-in tool, mended. None of these tools takes a list.
 pub fn mended(spec: &Spec, arguments: Arguments) -> Arguments {
-    let names = names(spec);
+    let names = spec.arguments;
     let mut mended = Arguments::new();
-    let arguments = turned(spec, &names, unwrapped(spec, arguments));
+    let arguments = turned(spec, names, unwrapped(spec, arguments));
     for (typed, value) in &arguments {
-        let meant = meant(spec.name, &names, typed).filter(|name| {
+        let meant = meant(spec.name, names, typed).filter(|name| {
             // Of two that mean the same neither is certain.
-            arguments.keys().filter(|other| self::meant(spec.name, &names, other) == Some(name)).count() == 1
+            arguments.keys().filter(|other| self::meant(spec.name, names, other) == Some(name)).count() == 1
         });
         let name = meant.unwrap_or(typed);
         let value = match value {
@@ -148,7 +148,7 @@ pub fn mended(spec: &Spec, arguments: Arguments) -> Arguments {
 }
 
 /// The arguments with what is given by its opposite under the tool's own name, unless it is given by both.
-fn turned(spec: &Spec, names: &[String], arguments: Arguments) -> Arguments {
+fn turned(spec: &Spec, names: &[&str], arguments: Arguments) -> Arguments {
     let own = |typed: &str| {
         let pair = opposites(spec.name).iter().find(|(other, _)| folded(other) == folded(typed))?;
         let is_given = arguments.keys().any(|other| meant(spec.name, names, other) == Some(pair.1));
@@ -176,18 +176,17 @@ fn yes_or_no(value: &Value) -> Option<bool> {
 }
 
 /// The tool's own name for an argument.
-fn meant<'a>(tool: &str, names: &'a [String], typed: &str) -> Option<&'a str> {
+fn meant<'a>(tool: &str, names: &[&'a str], typed: &str) -> Option<&'a str> {
     let synonym =
         || synonyms(tool).iter().find(|(other, _)| folded(other) == folded(typed)).map(|(_, name)| *name);
     let own = names.iter().find(|name| folded(name) == folded(typed));
-    own.or_else(|| names.iter().find(|name| Some(name.as_str()) == synonym())).map(String::as_str)
+    own.or_else(|| names.iter().find(|name| Some(**name) == synonym())).copied()
 }
 
 /// The arguments without what was put around them: `{"input": {…}}`, the same with the object as a text, and
 /// a lone text where the tool needs no more than one.
 pub fn unwrapped(spec: &Spec, arguments: Arguments) -> Arguments {
-    let names = names(spec);
-    let is_own = |typed: &str| names.iter().any(|name| folded(name) == folded(typed));
+    let is_own = |typed: &str| spec.arguments.iter().any(|name| folded(name) == folded(typed));
     let (labels, rest): (Vec<_>, Vec<_>) = arguments
         .iter()
         .partition(|(typed, value)| LABELS.contains(&folded(typed).as_str()) && is_label(spec, typed, value));
@@ -321,7 +320,7 @@ mod tests {
                 slips.push(json!({wrapper: sound.to_string()}));
             }
             for (other, own) in synonyms(spec.name) {
-                assert!(names(spec).iter().any(|name| name == own), "{}: {own}", spec.name);
+                assert!(spec.arguments.contains(own), "{}: {own}", spec.name);
                 slips.push(renamed(&|name| if name == *own { (*other).to_owned() } else { name.to_owned() }));
             }
             for slip in slips {

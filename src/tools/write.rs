@@ -25,6 +25,7 @@ pub const SPEC: Spec = Spec {
     name: "Write",
     description: "Creates a file, with its folders, or replaces all of a file. The content is written exactly \
         as given: end it with a newline. To change part of a file use Edit.",
+    arguments: &["file_path", "content"],
     schema: r#"{"type":"object","properties":{"file_path":{"type":"string","description":"absolute or relative to the workspace"},"content":{"type":"string","description":"the whole new content"}},"required":["file_path","content"]}"#,
 };
 

@@ -55,6 +55,32 @@ fn a_file_of_ten_gigabytes_takes_no_more_memory_than_a_small_one() {
     assert!(large < small + 1024, "{small} and {large} KiB");
 }
 
+/// The peak of memory, in KiB, of a run that reads a file of 50 kB so many times, and how much longer its last request
+/// is than its first, in KiB too.
+fn peak_of_a_history(turns: usize) -> (u64, u64) {
+    let end = Arc::new(Gate::default());
+    let text = format!("{}\n", "x".repeat(99)).repeat(499);
+    let story = Story::new("history").api(API).file("large.txt", text).args(&["-p", "Read it."]);
+    let call = [json!({"file_path": "large.txt"})];
+    let story = (0..turns).fold(story, |story, _| story.reply(reads(&call)));
+    let running = story.reply(answer(API, "Read.").held_by(&end)).start();
+    end.wait_until_asked();
+    let status = fs::read_to_string(format!("/proc/{}/status", running.pid())).unwrap();
+    end.open();
+    let outcome = running.finish();
+    outcome.code(0).stdout("Read.\n").request_count(turns + 1);
+    let history = outcome.sent(turns + 1).len() - outcome.sent(1).len();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    (peak.trim_end_matches("kB").trim().parse().unwrap(), history as u64 / 1024)
+}
+
+/// A request is sent from the texts that are kept of it: they, and what they are made from, are all that grows.
+#[test]
+fn a_history_takes_twice_its_size_in_memory_and_no_more() {
+    let [(base, short), (peak, long)] = [1, 50].map(peak_of_a_history);
+    assert!(long > 2300 && peak < base + 2 * (long - short) + 512, "{base} and {peak} KiB for {long} KiB");
+}
+
 #[test]
 fn what_is_no_file_is_refused_and_never_waited_for() {
     let procfs = "is on procfs, which is not read: it shows other processes' secrets";
