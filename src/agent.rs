@@ -149,6 +149,9 @@ impl Agent {
         headers.extend(config.headers);
         let session_id = start.id.clone();
         let Begun { mut conversation, session, unkept } = start.begin(&settings.origin(), config.secrets)?;
+        if let Some(session) = &session {
+            toolbox.hold(session.file());
+        }
         match unkept {
             Some(Unkept::Usual(reason)) => output.detail(&reason),
             Some(Unkept::Named(reason)) => output.warn(&reason),
@@ -294,8 +297,9 @@ impl Agent {
         })
     }
 
-    /// Brings the session file up to date and onto the disk.
+    /// Brings the session file up to date and onto the disk, behind the files that it says are written.
     pub fn end_session(&mut self) -> Result<(), Error> {
+        self.toolbox.sync_folders();
         self.save()?;
         self.session.as_ref().map_or(Ok(()), Session::sync)
     }

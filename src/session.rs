@@ -9,6 +9,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
@@ -16,6 +18,10 @@ use serde_json::json;
 use crate::config::{Secret, hide};
 use crate::conversation::Conversation;
 use crate::error::Error;
+
+/// How long a killed run's session is waited for: ending what its tools had started takes milliseconds, on a machine
+/// with too much to do half a second.
+const MOST_ENDING: Duration = Duration::from_secs(2);
 
 mod folder;
 mod forks;
@@ -271,6 +277,10 @@ impl Session {
         let file = new_file(&path).map_err(at)?;
         let mut session = Session::of(path.clone(), file);
         session.lock().map_err(at)?;
+        if !folder::is_at(&session.file, &path) {
+            // Another run with this id has taken the file for what a killed one had left, and makes its own.
+            return Err(at(io::ErrorKind::AlreadyExists.into()));
+        }
         let first = header(id, workspace, origin, None);
         session.file.write_all(first.as_bytes()).map_err(|error| {
             // What is no session must not keep its id from the next run.
@@ -290,7 +300,7 @@ impl Session {
             unusable(path, &format!("{why}{way}"))
         })?;
         let session = Session::of(path.to_owned(), file);
-        session.lock().map_err(|_| {
+        session.lock_soon().map_err(|_| {
             Error::Usage(format!(
                 "the session {} is in use by another run: wait for its end, or go on with a copy of it (--fork-session)",
                 folder::id_of(path)
@@ -309,6 +319,23 @@ impl Session {
             Err(rustix::io::Errno::WOULDBLOCK) => Err(io::Error::other("it is in use by another run")),
             _ => Ok(()),
         }
+    }
+
+    /// Locks the file as soon as it is free. A run that was killed holds it until all that its tools had started is
+    /// ended, in its first moment after: what is still at work must not meet what this run does.
+    fn lock_soon(&self) -> io::Result<()> {
+        let deadline = Instant::now() + MOST_ENDING;
+        loop {
+            match self.lock() {
+                Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                locked => return locked,
+            }
+        }
+    }
+
+    /// The file whose lock this run holds.
+    pub fn file(&self) -> &File {
+        &self.file
     }
 
     /// Appends these lines, behind those that could not be written before.

@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags};
 use serde_json::Value;
 
 use super::net::shown;
@@ -135,9 +135,17 @@ impl Recorder {
         let path = self.path(kind);
         let created = rustix::fs::openat(&self.opened, self.name(kind), flags, Mode::from_raw_mode(0o666));
         let created = created.map_err(std::io::Error::from).map(File::from);
-        created
-            .and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file))
-            .map_err(|error| lost(&path, &error))
+        let mut file = created.map_err(|error| lost(&path, &error))?;
+        file.write_all(text.as_bytes()).map_err(|error| self.give_up(kind, &error))?;
+        Ok(file)
+    }
+
+    /// Leaves no half of an exchange that the disk did not take: those before it are a whole recording.
+    fn give_up(&self, kind: &str, error: &std::io::Error) -> Error {
+        for written in ["request.json", "response.http"] {
+            let _ = rustix::fs::unlinkat(&self.opened, self.name(written), AtFlags::empty());
+        }
+        lost(&self.path(kind), error)
     }
 
     /// Takes the next bytes of the response's body. A server that quotes the key gets it replaced.
@@ -160,7 +168,7 @@ impl Recorder {
     fn write(&mut self, count: usize) -> Result<(), Error> {
         let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(&self.held[..count]));
         self.held.drain(..count);
-        written.map_err(|error| lost(&self.path("response.http"), &error))
+        written.map_err(|error| self.give_up("response.http", &error))
     }
 
     fn path(&self, kind: &str) -> PathBuf {
@@ -195,7 +203,10 @@ fn lost(path: &Path, error: &std::io::Error) -> Error {
             path.display()
         ));
     }
-    Error::Internal(format!("cannot write the recording \"{}\": {error}", path.display()))
+    Error::Internal(format!(
+        "cannot write the recording \"{}\": {error}: make room, or leave --record out",
+        path.display()
+    ))
 }
 
 /// The files of a folder that are a number and this ending, by number.

@@ -48,8 +48,10 @@ impl AnswerFile {
     /// `/dev/stdout` would take it from whoever opened it. Tools have ended by now.
     pub fn write(&self, bytes: &[u8]) -> Result<(), Error> {
         let path = &self.path;
-        let failed =
-            |error: io::Error| Error::Internal(format!("cannot write \"{}\": {error}", path.display()));
+        let failed = |error: io::Error| {
+            let name = path.display();
+            Error::Internal(format!("cannot write \"{name}\": {error}: the answer is on standard output"))
+        };
         let is_descriptor = is_descriptor(path);
         if !is_descriptor && real_target(path) != self.target {
             return Err(failed(io::Error::other("it has come to lead elsewhere during the run")));

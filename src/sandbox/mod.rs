@@ -6,13 +6,15 @@
 //! what it starts with it; cotter itself never is.
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
+use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use rustix::rand::GetRandomFlags;
 
@@ -125,6 +127,32 @@ pub struct Worker {
     running: Option<Running>,
 }
 
+/// A file whose lock is to be held until nothing of what tools have started is left.
+#[derive(Debug)]
+pub struct Held(OwnedFd);
+
+impl Held {
+    /// The lowest number under which the supervisor has it. What it is started with from there on it passes to nobody.
+    const LOWEST: RawFd = 900;
+
+    /// Another descriptor of this file.
+    pub fn new(file: &File) -> Option<Held> {
+        Some(Held(file.try_clone().ok()?.into()))
+    }
+
+    /// One that the next child has too; none where there may not be so many.
+    fn for_child(&self) -> Option<OwnedFd> {
+        let held = rustix::io::fcntl_dupfd_cloexec(&self.0, Held::LOWEST).ok()?;
+        rustix::io::fcntl_setfd(&held, FdFlags::empty()).ok()?;
+        Some(held)
+    }
+
+    /// Keeps it from the children of this process, which was started with it.
+    fn keep() {
+        close_fds::set_fds_cloexec(Held::LOWEST, &[]);
+    }
+}
+
 #[derive(Debug)]
 struct Running {
     supervisor: Watched,
@@ -140,17 +168,19 @@ struct Running {
 impl Worker {
     /// Starts supervisor and worker and returns once the worker is ready.
     ///
-    /// Children that cotter has by then live on when the worker is gone; all later ones are ended.
+    /// Children that cotter has by then live on when the worker is gone; all later ones are ended. What is `held`
+    /// is so by the supervisor too: until everything has ended, however cotter did.
     ///
     /// Errors: why no process could be started. Nothing has run then.
-    pub fn start(setup: &Setup, program: &Program) -> Result<Worker, Unstarted> {
+    pub fn start(setup: &Setup, program: &Program, held: Option<&Held>) -> Result<Worker, Unstarted> {
         // Should the supervisor be killed, what ran below it comes to cotter instead of init.
         set_child_subreaper(Some(getpid())).map_err(|error| {
             Unstarted::Failed(format!("cannot become the reaper of tool processes: {error}"))
         })?;
         let temp_folder = setup.temp_parent.as_deref().map(temp_folder::new_path);
         let earlier = Kept::before_tools();
-        let running = Running::start(setup, program, temp_folder.as_deref()).map_err(Unstarted::Failed)?;
+        let running =
+            Running::start(setup, program, temp_folder.as_deref(), held).map_err(Unstarted::Failed)?;
         let mut worker = Worker { temp_folder, earlier, running: Some(running) };
         worker.wait_until_ready()?;
         Ok(worker)
@@ -220,8 +250,15 @@ impl Drop for Worker {
 }
 
 impl Running {
-    fn start(setup: &Setup, program: &Program, temp_folder: Option<&Path>) -> Result<Running, String> {
+    fn start(
+        setup: &Setup,
+        program: &Program,
+        temp_folder: Option<&Path>,
+        held: Option<&Held>,
+    ) -> Result<Running, String> {
         let errors = nothing::file().map_err(|error| format!("cannot open /dev/null: {error}"))?;
+        // It goes with the end of this function, from cotter.
+        let _held = held.and_then(Held::for_child);
         let mut child = program
             .start_again(SUPERVISOR)?
             .arg(getpid().to_string())

@@ -17,7 +17,7 @@ use super::descendants::{self, Kept};
 use super::namespaces::Namespaces;
 use super::policy::{Mode, Policy};
 use super::process::{self, Watched};
-use super::temp_folder;
+use super::{Held, temp_folder};
 use crate::output;
 
 /// How often the worker is looked after, and orphans are reaped: these go to the worker, so there are
@@ -87,6 +87,7 @@ impl Orders {
 
 /// How what runs below ended, if that came before cotter's end.
 fn supervise(orders: &Orders) -> Result<Option<WaitStatus>, String> {
+    Held::keep();
     // A session of its own: a Ctrl-C at the terminal is for cotter, and no tool gets the terminal.
     setsid().map_err(|error| format!("cannot open a session for tools: {error}"))?;
     set_child_subreaper(Some(getpid()))

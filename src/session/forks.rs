@@ -34,30 +34,33 @@ impl Fork {
         folder::check_unused(&self.folder, id)?;
         let path = folder::path_of(&self.folder, id);
         let unfinished = self.folder.join(format!(".{id}.part"));
-        let made = self.copy(&unfinished, id, origin).and_then(|session| {
-            rename_to_new(&unfinished, &path)?;
-            Ok(Session { path: path.clone(), ..session })
+        // What a run has left that was killed while it copied would keep the id for ever.
+        folder::remove_abandoned(&unfinished, |_| true);
+        let created = make_folder(&self.folder).and_then(|()| new_file(&unfinished));
+        let made = created.and_then(|file| {
+            let copied = self.copy(Session::of(path.clone(), file), id, origin);
+            let renamed = copied.and_then(|session| rename_to_new(&unfinished, &path).map(|()| session));
+            renamed.inspect_err(|_| {
+                let _ = fs::remove_file(&unfinished);
+            })
         });
-        made.map_err(|error| {
-            let _ = fs::remove_file(&unfinished);
-            match error.kind() {
-                io::ErrorKind::AlreadyExists => folder::used(id),
-                _ => Error::Internal(format!(
-                    "cannot make the session \"{}\": {error}: make room, or pass --no-session-persistence",
-                    path.display()
-                )),
-            }
+        made.map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => folder::used(id),
+            _ => Error::Internal(format!(
+                "cannot make the session \"{}\": {error}: make room, or pass --no-session-persistence",
+                path.display()
+            )),
         })
     }
 
-    fn copy(&self, to: &Path, id: &str, origin: &str) -> io::Result<Session> {
-        make_folder(&self.folder)?;
+    /// Copies into a new file, which is locked first.
+    fn copy(&self, mut session: Session, id: &str, origin: &str) -> io::Result<Session> {
+        session.lock()?;
         let opened = folder::open_file(&self.path, OpenOptions::new().read(true));
         let mut from = BufReader::with_capacity(64 * 1024, opened.map_err(io::Error::other)?);
         let header_bytes = from.skip_until(b'\n')? as u64;
-        let mut file = new_file(to)?;
         let first = header(id, &self.workspace, origin, Some(&folder::id_of(&self.path)));
-        file.write_all(first.as_bytes())?;
+        session.file.write_all(first.as_bytes())?;
         let mut whole = first.len() as u64;
         let mut lines = from.take(self.whole.saturating_sub(header_bytes));
         loop {
@@ -66,13 +69,11 @@ impl Fork {
             if count == 0 {
                 break;
             }
-            file.write_all(piece)?;
+            session.file.write_all(piece)?;
             lines.consume(count);
             whole += count as u64;
         }
-        let mend = Mend { whole, read: whole, needs_line_end: self.needs_line_end };
-        let session = Session { mend: Some(mend), ..Session::of(to.to_owned(), file) };
-        session.lock()?;
+        session.mend = Some(Mend { whole, read: whole, needs_line_end: self.needs_line_end });
         Ok(session)
     }
 }

@@ -32,7 +32,7 @@ pub struct Kept {
 /// Reads a file for a run in this working folder. Errors: why it is no session that can be gone on with.
 pub fn read(file: &File, workspace: &Path) -> Result<Kept, String> {
     let mut reader = BufReader::with_capacity(64 * 1024, file);
-    let (folder, FirstLine { version, length: mut whole }) = folder(&mut reader)?;
+    let (folder, FirstLine { version, length: header_length }) = folder(&mut reader)?;
     if version != VERSION {
         return Err(format!(
             "its format is of version {version}, and this cotter knows version {VERSION}: use the cotter that wrote it"
@@ -43,6 +43,7 @@ pub fn read(file: &File, workspace: &Path) -> Result<Kept, String> {
         notices.push(format!("this session was begun in another folder, \"{folder}\""));
     }
     let mut reading = Reading::default();
+    let mut whole = header_length;
     let (mut torn, mut needs_line_end) = (0, false);
     let mut line = Vec::new();
     loop {
@@ -62,6 +63,9 @@ pub fn read(file: &File, workspace: &Path) -> Result<Kept, String> {
         }
         reading.line(&line);
         whole += count;
+    }
+    if whole == header_length {
+        notices.push("nothing was said in this session yet: it begins here".to_owned());
     }
     let (conversation, left_out) = reading.finish();
     if !left_out.is_empty() {
@@ -84,8 +88,9 @@ pub struct FirstLine {
 pub fn folder(reader: &mut impl BufRead) -> Result<(String, FirstLine), String> {
     let mut line = Vec::new();
     reader.take(MOST_HEADER).read_until(b'\n', &mut line).map_err(|error| error.to_string())?;
-    if line.is_empty() {
-        return Err("it is empty".to_owned());
+    if is_beginning(&line) {
+        let what = if line.is_empty() { "it is empty" } else { "its first line broke off" };
+        return Err(format!("{what}: begin it anew with --session-id in place of -r"));
     }
     let value = match line.ends_with(b"\n") {
         true => parsed(&line),
@@ -102,6 +107,21 @@ pub fn folder(reader: &mut impl BufRead) -> Result<(String, FirstLine), String> 
         }
         _ => Err("its first line is not that of a session of cotter's".to_owned()),
     }
+}
+
+/// Whether a file is no more than what a run leaves that was killed, or lost power, before its first line was whole.
+pub fn is_unbegun(file: &File) -> bool {
+    let mut line = Vec::new();
+    file.take(MOST_HEADER).read_to_end(&mut line).is_ok() && is_beginning(&line)
+}
+
+/// Whether these bytes are a part of a first line as cotter begins it.
+fn is_beginning(line: &[u8]) -> bool {
+    let start = format!("{{\"type\":\"session\",\"version\":{VERSION},\"id\":\"");
+    let length = line.len().min(start.len());
+    line[..length] == start.as_bytes()[..length]
+        && !line.contains(&b'\n')
+        && (line.len() as u64) < MOST_HEADER
 }
 
 /// The value of a line, null if it has none.

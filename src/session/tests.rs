@@ -92,6 +92,56 @@ fn a_file_cut_at_any_byte_goes_on_without_a_broken_line() {
     }
 }
 
+/// A first line that broke off anywhere is no session: its id is free again.
+#[test]
+fn a_file_cut_at_any_byte_of_its_first_line_begins_anew() {
+    let folder = Folder::new("first-line");
+    let path = folder::path_of(&folder.0, ID);
+    let first = header(ID, Path::new("/w/\u{e9}"), "test", None);
+    let mut place = folder.place();
+    place.workspace = "/w/\u{e9}".into();
+    for cut in 0..first.len() {
+        fs::write(&path, &first.as_bytes()[..cut]).unwrap();
+        let what = if cut == 0 { "it is empty" } else { "its first line broke off" };
+        let error = folder.open(named(), false).err().unwrap();
+        let place_of_it = path.display();
+        let expected = format!(
+            "the session \"{place_of_it}\" cannot be used: {what}: begin it anew with --session-id in place of -r"
+        );
+        assert_eq!((error.exit_code(), error.to_string()), (2, expected), "cut at {cut}");
+        let wanted = Wanted { source: Source::New, fork: false, id: Some(ID.to_owned()) };
+        open(&wanted, &place, "").unwrap().begin("test", Vec::new()).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), first, "cut at {cut}");
+    }
+    let start = open(&Wanted { source: named(), fork: false, id: None }, &place, "").unwrap();
+    assert_eq!(start.notices, ["nothing was said in this session yet: it begins here"]);
+}
+
+/// A run that was killed while it copied kept the id of its copy from all others.
+#[test]
+fn a_copy_that_was_not_finished_is_made_anew() {
+    let folder = Folder::new("half-copied");
+    let path = folder::path_of(&folder.0, ID);
+    let other = "550e8411-e29b-41d4-a716-446655440000";
+    fs::write(&path, header(ID, Path::new("/w"), "test", None)).unwrap();
+    let left = folder.0.join(format!(".{other}.part"));
+    let fork = || {
+        let wanted = Wanted { source: named(), fork: true, id: Some(other.to_owned()) };
+        open(&wanted, &folder.place(), "").unwrap().begin("test", Vec::new())
+    };
+    fs::write(&left, "half of it").unwrap();
+    let copier = File::open(&left).unwrap();
+    flock(&copier, FlockOperation::LockExclusive).unwrap();
+    assert_eq!(fork().err().unwrap().exit_code(), 2, "another run copies");
+    assert_eq!(fs::read(&left).unwrap(), b"half of it");
+    drop(copier);
+    let copied = fork().unwrap().session.unwrap();
+    assert!(!left.exists());
+    drop(copied);
+    let copy = fs::read_to_string(folder::path_of(&folder.0, other)).unwrap();
+    assert_eq!(copy, header(other, Path::new("/w"), "test", Some(ID)));
+}
+
 /// Where a file system has no locks, the second to write finds out before it writes.
 #[test]
 fn a_file_that_grew_since_it_was_read_is_not_written() {

@@ -3,8 +3,13 @@
 //! The worker is started by the first call that needs it, and again if it was killed. Its answers are
 //! hostile input: a tool may have taken it over.
 
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use rustix::fs::OFlags;
 
 use serde_json::{Value, json};
 
@@ -16,7 +21,7 @@ use super::rates::Fetched;
 use super::requests::program_request;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, asking, bash, belongs_to_worker,
-    command, execute, in_private_folder, leaves_private_folder, quotes, schema, slips,
+    command, execute, in_private_folder, leaves_private_folder, quotes, schema, slips, write,
 };
 use crate::alarm::Alarm;
 use crate::config::Executables;
@@ -26,7 +31,7 @@ use crate::sandbox::git::Snapshot;
 use crate::sandbox::paths::Places;
 use crate::sandbox::permissions::{self, Denial, Ground, InUse, Permissions};
 use crate::sandbox::policy;
-use crate::sandbox::{Program as OwnProgram, Setup, Unstarted, Worker, hints};
+use crate::sandbox::{Held, Program as OwnProgram, Setup, Unstarted, Worker, hints};
 use crate::skills::Place;
 
 /// How long ending a command may take once its time is over.
@@ -47,12 +52,16 @@ pub struct Toolbox {
     now: Option<jiff::Timestamp>,
     rates_url: String,
     worker: Option<Worker>,
+    /// What is held until nothing that a tool has started is left.
+    held: Option<Held>,
     /// The program that a worker is, as it was before the first tool did anything.
     program: Option<OwnProgram>,
     /// How many shells have been started in the background, whichever worker had them.
     shells: u64,
     permissions: Permissions,
     denied: Vec<Denied>,
+    /// Folders that Write and Edit have changed, which may not be on the disk yet.
+    unsynced: BTreeSet<PathBuf>,
     /// What git would run commands from, before the first tool did anything.
     git: Option<Snapshot>,
     /// What ends every call.
@@ -92,10 +101,12 @@ impl Toolbox {
             now,
             rates_url,
             worker: None,
+            held: None,
             program: None,
             shells: 0,
             permissions,
             denied: Vec::new(),
+            unsynced: BTreeSet::new(),
             git: None,
             alarm: Alarm::default(),
         }
@@ -104,6 +115,11 @@ impl Toolbox {
     /// Has calls end when this alarm rings.
     pub fn obey(&mut self, alarm: Alarm) {
         self.alarm = alarm;
+    }
+
+    /// Has what tools start hold the lock of this file too.
+    pub fn hold(&mut self, file: &File) {
+        self.held = Held::new(file);
     }
 
     /// Offers these programs too, after all others and in this order. Those without a description are asked
@@ -384,11 +400,36 @@ impl Toolbox {
         if name == "Bash" && !outcome.is_error && bash::runs_in_background(arguments) {
             self.shells += 1;
         }
+        if let (false, Access::Write(path) | Access::Edit(path)) =
+            (outcome.is_error, access::of(name, arguments))
+        {
+            self.note_folders(path);
+        }
         self.add_hint(name, arguments, &mut outcome);
         if name == "Bash" {
             self.add_ring(&mut outcome);
         }
         Ok(outcome)
+    }
+
+    /// Notes the folder of a file that was written, and those above it in the workspace, which may be new.
+    fn note_folders(&mut self, path: &str) {
+        let found = self.workspace.find(path).map(|path| write::follow_links(&path));
+        let Ok(Ok(file)) = found else { return };
+        let folders = file.ancestors().skip(1).enumerate();
+        let noted = folders.filter(|(index, folder)| *index == 0 || folder.starts_with(&self.workspace.root));
+        self.unsynced.extend(noted.map(|(_, folder)| folder.to_owned()));
+    }
+
+    /// Sees that the names of the files that Write and Edit have made are on the disk, as their contents are. It is
+    /// done once, since each time can take as long as a hundred writes. A folder that is no more is passed over.
+    pub fn sync_folders(&mut self) {
+        // A tool may have put a FIFO in its place, which would be waited for.
+        let flags = (OFlags::DIRECTORY | OFlags::NONBLOCK).bits() as i32;
+        for folder in std::mem::take(&mut self.unsynced) {
+            let opened = OpenOptions::new().read(true).custom_flags(flags).open(folder);
+            let _ = opened.and_then(|folder| folder.sync_all());
+        }
     }
 
     /// The time that a command is given which may take so long: no more than the run has. So the worker ends it
@@ -496,7 +537,7 @@ impl Toolbox {
                 Some(program) => program,
                 None => OwnProgram::own().map_err(Unstarted::Failed)?,
             };
-            let worker = Worker::start(&self.setup, self.program.insert(program))?;
+            let worker = Worker::start(&self.setup, self.program.insert(program), self.held.as_ref())?;
             self.workspace.private = worker.temp_folder().map(Path::to_owned);
             self.worker = Some(worker);
         }

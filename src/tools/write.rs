@@ -1,19 +1,20 @@
 //! `Write`, and how any tool of ours replaces a file: all of it or nothing.
 //!
-//! The new content goes into a file without a name, which gets one beside the old file when it is whole,
-//! and then takes that one's name: whoever is killed meanwhile leaves nothing behind. Owner,
-//! mode and extended attributes stay. Where a rename cannot keep what the file is (hard links, a
-//! mount point, a folder that may not be written), the file is rewritten in place. Whoever is killed between
-//! the two names leaves the whole new file as `.cotter-PID-N.tmp`; nothing removes it, since on a shared disk it
-//! may be in use elsewhere.
+//! The new content goes into a file without a name and onto the disk. Where there was no file it gets its name then,
+//! else one beside the old file first, whose name it takes: whoever is killed meanwhile, or loses power, leaves the
+//! old content or the new one. Owner, mode and extended attributes stay. Where a rename cannot keep what the file is
+//! (hard links, a mount point, a folder that may not be written), the file is rewritten in place. Whoever is killed
+//! between the two names leaves the whole new file as `.cotter-NAME-N.tmp`, which the next write to NAME removes.
 
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, OFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
@@ -256,37 +257,66 @@ impl Failure {
 /// Puts a new file with `content` in the place of `target`, with all that `old` has beside content.
 fn swap(target: &Path, content: &[u8], old: Option<&Old>) -> Result<(), Failure> {
     let temporary = match write_unnamed(target, content, old)? {
-        Some(temporary) => temporary,
-        None => write_named(target, content, old)?,
+        Written::InPlace => return Ok(()),
+        Written::Beside(temporary) => temporary,
+        Written::Nowhere => write_named(target, content, old)?,
     };
     let renamed = match old.is_some_and(Old::has_changed) {
         true => Err(Failure::Changed),
-        false => fs::rename(&temporary, target).map_err(Failure::of),
+        false => fs::rename(&temporary.path, target).map_err(Failure::of),
     };
     renamed.inspect_err(|_| {
         // The first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(&temporary.path);
     })
 }
 
-/// Writes a file that is given its temporary name only when it is whole: should the process be killed
-/// before, the kernel removes it. None where that cannot be done.
-fn write_unnamed(target: &Path, content: &[u8], old: Option<&Old>) -> Result<Option<PathBuf>, Failure> {
-    let Some(file) = create_unnamed(target, old.is_some()) else { return Ok(None) };
+/// A whole new file beside the one that it is for. It is locked as long as it is in use.
+struct Temporary {
+    path: PathBuf,
+    _file: File,
+}
+
+/// Where a file is that had no name.
+enum Written {
+    /// Under the name that it is for, which was free.
+    InPlace,
+    Beside(Temporary),
+    /// Files without a name cannot be had here.
+    Nowhere,
+}
+
+/// Writes a file that is given a name only when it is whole: should the process be killed before, the kernel
+/// removes it.
+fn write_unnamed(target: &Path, content: &[u8], old: Option<&Old>) -> Result<Written, Failure> {
+    let Some(file) = create_unnamed(target, old.is_some()) else { return Ok(Written::Nowhere) };
     fill(&file, content, old)?;
     let link = own_link(&file);
-    let named =
-        named_beside(target, |path| Ok(rustix::fs::linkat(CWD, &link, CWD, path, AtFlags::SYMLINK_FOLLOW)?));
-    Ok(named.ok().map(|(path, ())| path))
+    let name = |path: &Path| Ok(rustix::fs::linkat(CWD, &link, CWD, path, AtFlags::SYMLINK_FOLLOW)?);
+    if old.is_none() && name(target).is_ok() {
+        return Ok(Written::InPlace);
+    }
+    // Before it has a name, so that nobody takes it for what a killed process has left.
+    let _ = lock(&file);
+    Ok(match named_beside(target, name) {
+        Ok((path, ())) => Written::Beside(Temporary { path, _file: file }),
+        Err(_) => Written::Nowhere,
+    })
 }
 
 /// Writes a file of a temporary name, and removes it if that fails.
-fn write_named(target: &Path, content: &[u8], old: Option<&Old>) -> Result<PathBuf, Failure> {
-    let (temporary, file) = create_beside(target, old.is_some()).map_err(Failure::of)?;
+fn write_named(target: &Path, content: &[u8], old: Option<&Old>) -> Result<Temporary, Failure> {
+    let (path, file) = create_beside(target, old.is_some()).map_err(Failure::of)?;
+    let _ = lock(&file);
     fill(&file, content, old).inspect_err(|_| {
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(&path);
     })?;
-    Ok(temporary)
+    Ok(Temporary { path, _file: file })
+}
+
+/// Marks a file as in use. Not every filesystem has locks; then nobody gets one, and nothing is removed.
+fn lock(file: &File) -> rustix::io::Result<()> {
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)
 }
 
 fn fill(mut file: &File, content: &[u8], old: Option<&Old>) -> Result<(), Failure> {
@@ -329,18 +359,41 @@ fn create_beside(target: &Path, replaces: bool) -> io::Result<(PathBuf, File)> {
     })
 }
 
-/// Makes something of a new name in the folder of `target`.
+/// Makes something of a new name in the folder of `target`. What killed processes have left there of earlier
+/// writes to `target` is removed.
 fn named_beside<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
+    // A name may have 255 bytes.
+    const MOST_OF_NAME: usize = 200;
+    let name = target.file_name().unwrap_or_default().as_bytes();
+    let name = OsStr::from_bytes(&name[..name.len().min(MOST_OF_NAME)]);
     let mut attempt = 0_u32;
     loop {
-        // The name need not be secret, only free: the file is created or the next name is tried.
-        let name = format!(".cotter-{}-{attempt}.tmp", std::process::id());
-        let path = target.with_file_name(name);
+        let mut temporary = OsString::from(".cotter-");
+        temporary.push(name);
+        temporary.push(format!("-{attempt}.tmp"));
+        let path = target.with_file_name(temporary);
         match make(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => attempt += 1,
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {
+                if !remove_abandoned(&path) {
+                    attempt += 1;
+                }
+            }
             result => return result.map(|made| (path, made)),
         }
     }
+}
+
+/// Removes a temporary file that nobody uses any more, and says whether it did.
+fn remove_abandoned(path: &Path) -> bool {
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
+    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return false };
+    // Whoever uses one holds its lock, also while it gets another name. Then the lock that was just had is that of
+    // the file in its place.
+    let is_it = |file: &File| {
+        let (open, there) = (file.metadata().ok()?, fs::symlink_metadata(path).ok()?);
+        Some(open.is_file() && (open.dev(), open.ino()) == (there.dev(), there.ino()))
+    };
+    lock(&file).is_ok() && is_it(&file) == Some(true) && fs::remove_file(path).is_ok()
 }
 
 /// Gives `file` the owner, the extended attributes (access lists among them) and the mode of `old`.
@@ -690,10 +743,9 @@ pub(crate) mod tests {
             assert!(fill(&file, b"new", old.as_ref()).is_ok());
             drop(file);
             assert_eq!(folder.names(), ["a"]);
-            assert_eq!(
-                write_unnamed(&target, b"new", old.as_ref()).ok().flatten().map(fs::read).unwrap().unwrap(),
-                b"new"
-            );
+            let Ok(Written::Beside(new)) = write_unnamed(&target, b"new", old.as_ref()) else { panic!() };
+            assert_eq!(new.path, folder.path.join(".cotter-a-0.tmp"));
+            assert_eq!(fs::read(new.path).unwrap(), b"new");
         }
     }
 
@@ -705,14 +757,65 @@ pub(crate) mod tests {
         let old = Old::open(&target).unwrap();
         for old in [None, old.as_ref()] {
             let named = write_named(&target, b"new", old).ok().unwrap();
-            let Some(unnamed) = write_unnamed(&target, b"new", old).ok().unwrap() else { return };
-            assert_ne!(named, unnamed);
-            let [named, unnamed] = [named, unnamed].map(|path| {
+            let unnamed = match write_unnamed(&target, b"new", old).ok().unwrap() {
+                Written::Beside(unnamed) => unnamed,
+                Written::Nowhere => return,
+                Written::InPlace => panic!("its name is not free"),
+            };
+            assert_ne!(named.path, unnamed.path);
+            let [named, unnamed] = [named, unnamed].map(|Temporary { path, .. }| {
                 let metadata = fs::metadata(&path).unwrap();
-                (fs::read(&path).unwrap(), metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink())
+                let marks = (metadata.mode(), metadata.uid(), metadata.gid(), metadata.nlink());
+                (fs::read(&path).unwrap(), marks)
             });
             assert_eq!(named, unnamed);
         }
+    }
+
+    /// A new file had another name first, and a process that was killed between the two left it.
+    #[test]
+    fn a_new_file_gets_its_name_at_once() {
+        let folder = Folder::new("write-at-once");
+        let target = folder.path.join("a");
+        match write_unnamed(&target, b"new", None).ok().unwrap() {
+            Written::InPlace => {
+                assert_eq!((folder.get("a"), folder.names()), (b"new".to_vec(), vec!["a".into()]))
+            }
+            Written::Beside(_) => panic!("it has another name"),
+            Written::Nowhere => {}
+        }
+    }
+
+    /// What a process left that was killed between the two names stayed for ever.
+    #[test]
+    fn what_a_killed_write_has_left_goes_with_the_next_one_and_what_is_in_use_stays() {
+        let folder = Folder::new("write-left");
+        let target = folder.put("a", "old");
+        let long = "n".repeat(255);
+        folder.put(&long, "old");
+        let left = format!(".cotter-{}-0.tmp", &long[..200]);
+        for name in [".cotter-a-0.tmp", ".cotter-a-1.tmp", &left, ".cotter-b-0.tmp"] {
+            folder.put(name, "half");
+        }
+        let used = File::open(folder.path.join(".cotter-a-0.tmp")).unwrap();
+        if lock(&used).is_err() {
+            return skipped(
+                "what_a_killed_write_has_left_goes_with_the_next_one_and_what_is_in_use_stays",
+                "there are no locks here",
+            );
+        }
+        assert_eq!(call(&folder, "a", "new"), Outcome::ok("wrote a (3 bytes)"));
+        assert!(!call(&folder, &long, "new").is_error);
+        assert_eq!(folder.names(), [".cotter-a-0.tmp", ".cotter-b-0.tmp", "a", &long]);
+        assert_eq!(fs::read(&target).unwrap(), b"new");
+        drop(used);
+        assert_eq!(call(&folder, "a", "newer"), Outcome::ok("wrote a (5 bytes)"));
+        assert_eq!(folder.names(), [".cotter-b-0.tmp", "a", &long]);
+        // What is no file of ours to begin with is left alone.
+        fs::create_dir(folder.path.join(".cotter-a-0.tmp")).unwrap();
+        symlink("a", folder.path.join(".cotter-a-1.tmp")).unwrap();
+        assert_eq!(call(&folder, "a", "new"), Outcome::ok("wrote a (3 bytes)"));
+        assert_eq!(folder.names(), [".cotter-a-0.tmp", ".cotter-a-1.tmp", ".cotter-b-0.tmp", "a", &long]);
     }
 
     #[test]

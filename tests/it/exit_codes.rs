@@ -71,7 +71,7 @@ fn cases() -> Vec<Case> {
             "full disk",
             1,
             "internal",
-            "cannot write \"/dev/full\": No space left on device (os error 28)",
+            "cannot write \"/dev/full\": No space left on device (os error 28): the answer is on standard output",
         )
         .args(&["-o", "/dev/full", "-p", "Hi."])
         .replies([says(&["Hello."])])

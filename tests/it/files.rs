@@ -305,7 +305,8 @@ fn can_be_nobody(test: &str) -> bool {
     )
 }
 
-fn can_mount(test: &str) -> bool {
+/// Whether a disk can be mounted where only this test sees it.
+pub fn can_mount(test: &str) -> bool {
     can(test, "unshare -rm mount -t tmpfs -o size=64k none /tmp")
 }
 

@@ -12,6 +12,7 @@ mod compaction;
 mod containment;
 mod context;
 mod control;
+mod crashes;
 mod cuts;
 mod dates;
 mod demo;

@@ -14,6 +14,8 @@ mod shells;
 mod terminal;
 mod worker;
 
+pub use ends::random;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -358,7 +358,7 @@ fn an_output_file_is_written_whole_or_not_at_all() {
     ask(says(&["New."]), &["-o", "/dev/full", "-p", "Hi."])
         .code(1)
         .stdout("New.\n")
-        .stderr("cotter: cannot write \"/dev/full\": No space left on device (os error 28)\n");
+        .stderr("cotter: cannot write \"/dev/full\": No space left on device (os error 28): the answer is on standard output\n");
     ask(says(&["New."]), &["-o", "/dev/stdout", "-p", "Hi."]).code(0).stdout("New.\n");
     let names: Vec<_> = stage.all_files().into_iter().map(|(name, _)| name).collect();
     let work: Vec<_> = names.iter().filter(|name| name.starts_with("work/")).collect();

@@ -250,7 +250,10 @@ fn an_answers_file_is_led_nowhere_else() {
             std::os::unix::fs::symlink("out/b.md", folder.join("link.md")).unwrap();
         };
         let outcome = story("answer", &[bash(command)]).args(&["-o", file]).prepared(prepare).run();
-        let line = format!("cotter: cannot write \"{file}\": it has come to lead elsewhere during the run\n");
+        let line = format!(
+            "cotter: cannot write \"{file}\": it has come to lead elsewhere during the run: \
+             the answer is on standard output\n"
+        );
         outcome.code(1).stdout(DONE).stderr(&line);
         let home = outcome.folder.parent().unwrap().join("home");
         assert!(!home.join("planted").exists() && !home.join("a.md").exists(), "{}", outcome.report());

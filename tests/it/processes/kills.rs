@@ -244,7 +244,15 @@ fn nothing_is_left_after_four_hundred_kills() {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let seed = std::env::var("KILL_SEED").map_or(now.as_secs(), |text| text.parse().unwrap());
     eprintln!("KILL_SEED={seed}");
+    let can_end = |ending: &Ending| match ending {
+        Ending::Told(signal) => can_end(*signal, "nothing_is_left_after_four_hundred_kills"),
+        Ending::Killed(_) => true,
+    };
+    // Where a script has started this in the background, SIGINT is ignored in all of it.
     for (endings, seed) in [(KILLS, seed), (SIGNALS, seed + 200)] {
+        if !endings.iter().all(can_end) {
+            continue;
+        }
         for (what, mut times) in run_trials(seed, 200, endings) {
             times.sort();
             let (count, longest, middle) = (times.len(), times[times.len() - 1], times[times.len() / 2]);

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::*;
 use crate::talk::ends;
 
@@ -91,6 +93,64 @@ fn a_run_that_is_killed_in_its_first_call_has_kept_what_was_asked_of_it() {
     let results = crate::talk::results(Api::OpenAi, &body);
     let (id, text, _) = &results[0];
     assert_eq!((&**id, text.starts_with("interrupted: ")), ("call_1", true), "{results:?}");
+}
+
+/// What a killed run had started could still be at work when the next run was, which looked at what is done.
+#[test]
+fn a_run_that_is_killed_is_not_gone_on_with_before_what_it_had_started_has_ended() {
+    let flags: [&[&str]; 2] = [&[], &["--dangerously-skip-permissions"]];
+    for flags in flags {
+        let stage = Stage::new("still at work");
+        let bash = ("call_1", "Bash", "{\"command\":\"ls -l /proc/self/fd >fds; touch begun; sleep 1000\"}");
+        let server = Server::start(vec![asks(Api::OpenAi, "", &[bash])]);
+        let args = [flags, &["--session-id", ID, "-p", "When?"]].concat();
+        let mut first = stage.ask(server.port(), &args);
+        let mut child = first.spawn().unwrap();
+        wait_for(&stage, "begun");
+        let supervisor = crate::processes::children(Pid::from_child(&child))[0];
+        kill_process(supervisor, Signal::STOP).unwrap();
+        child.kill().unwrap();
+        assert_eq!(ran_of(child, &first).signal, Some(9));
+        bodies(Api::OpenAi, server);
+        let busy = format!(
+            "cotter: the session {ID} is in use by another run: wait for its end, or go on with a copy of it \
+             (--fork-session)\n"
+        );
+        run(&mut stage.ask(1, &["-r", ID, "-p", "Go on"])).code(2).stderr(busy);
+        kill_process(supervisor, Signal::CONT).unwrap();
+        says(&stage, "In 1932.", &["-r", ID, "-p", "Go on"]);
+        // No tool has the file, though the process above them all does.
+        assert!(!stage.read("fds").contains(".jsonl"), "{}", stage.read("fds"));
+    }
+}
+
+/// The loop of the manual, with a first run that is killed in its first call.
+#[test]
+fn what_the_manual_says_to_do_after_a_crash_goes_on() {
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let example = readme.split("<!-- crash -->\n```sh\n").nth(1).unwrap().split("```").next().unwrap();
+    let stage = Stage::new("manual");
+    let bash = ("call_1", "Bash", "{\"command\":\"touch begun; sleep 1000\"}");
+    let server = Server::start(vec![asks(Api::OpenAi, "", &[bash]), answer(Api::OpenAi, "In 1932.")]);
+    let script = format!(
+        r#"task="When?"
+        cotter() {{
+            set -- --base-url "$url" --model test-model "$@"
+            if [ -e begun ]; then "$cotter" "$@"; return; fi
+            "$cotter" "$@" &
+            until [ -e begun ]; do sleep 0.01; done
+            kill -9 $!
+            wait $!
+        }}
+        {example}"#
+    );
+    run(&mut stage.shell(server.port(), &script)).code(0).stdout("In 1932.\n");
+    let body = bodies(Api::OpenAi, server).remove(1);
+    let said = told(&body);
+    assert_eq!(said[0], ("user".to_owned(), "When?".to_owned()));
+    assert!(said[2].1.contains("interrupted: "), "{said:?}");
+    let again = "Interrupted: look what is done, then finish. When?";
+    assert_eq!(said[3], ("user".to_owned(), again.to_owned()));
 }
 
 /// The lock goes with the process, however that ends.

@@ -21,9 +21,8 @@ fn a_file_of_something_else_is_refused_and_stays() {
     let foreign = "its first line is not that of a session of cotter's";
     let version_0 = "{\"type\":\"session\",\"version\":0,\"folder\":\"/\"}\n";
     let endless = "{\"type\":\"session\",\"version\":1,\"folder\":\"/\"".repeat(5000);
-    let cases: [(&[u8], &str); 9] = [
+    let cases: [(&[u8], &str); 8] = [
         (b"{\"type\":\"other\",\"version\":1,\"folder\":\"/\"}\n", foreign),
-        (b"", "it is empty"),
         (b"\0\xff\x7fELF", foreign),
         (b"\n", foreign),
         (b"{\"type\":\"session\",\"version\":1,\"folder\":\"/\"}", foreign),
@@ -43,6 +42,33 @@ fn a_file_of_something_else_is_refused_and_stays() {
         run(&mut stage.ask(1, &["--session-id", ID, "-p", "x"])).code(2);
         assert_eq!(fs::read(only(&stage)).unwrap(), bytes);
     }
+}
+
+/// Such a file could neither be gone on with nor begun: a run that was killed in its first milliseconds kept its id
+/// from all others.
+#[test]
+fn what_broke_off_in_its_first_line_begins_anew_under_its_id() {
+    let stage = Stage::new("unbegun");
+    let first = begun(&stage, ID, "");
+    for (length, what) in
+        [(0, "it is empty"), (1, "its first line broke off"), (first.len() - 1, "its first line broke off")]
+    {
+        let path = put(&stage, ID, &first[..length]);
+        refused(&stage, &format!("{what}: begin it anew with --session-id in place of -r"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), first[..length]);
+        let (ran, _) = says(&stage, "Yes.", &["--session-id", ID, "-p", "Here?"]);
+        ran.stderr("");
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().next(), first.lines().next());
+        assert_eq!(lines(&path).len(), 3);
+    }
+    // Begun by another run a moment ago, it is not taken from that one.
+    let path = put(&stage, ID, "");
+    let held = fs::File::open(&path).unwrap();
+    rustix::fs::flock(&held, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    let taken =
+        format!("cotter: there is a session {ID} already: go on with it by -r {ID}, or choose another id\n");
+    run(&mut stage.ask(1, &["--session-id", ID, "-p", "x"])).code(2).stderr(taken);
+    assert_eq!(fs::read(&path).unwrap(), b"");
 }
 
 #[test]
@@ -112,6 +138,14 @@ fn a_line_that_broke_off_is_taken_away_before_the_next() {
     ran.stderr("cotter: the last line of the session's file broke off: it is left out\n");
     assert_eq!(told(&body), lines_of(&[("user", "hi"), ("assistant", "hello"), ("user", "And?")]));
     assert!(fs::read_to_string(&path).unwrap().starts_with(&whole));
+    assert_eq!(lines(&path).len(), 5);
+    // Also in the middle of a character.
+    let said = HI.replace("hi", "h\u{e9}");
+    let middle = said.find('\u{e9}').unwrap() + 1;
+    fs::write(&path, [whole.as_bytes(), &said.as_bytes()[..middle]].concat()).unwrap();
+    let (ran, body) = says(&stage, "Well.", &["-c", "-p", "And?"]);
+    ran.stderr("cotter: the last line of the session's file broke off: it is left out\n");
+    assert_eq!(told(&body), lines_of(&[("user", "hi"), ("assistant", "hello"), ("user", "And?")]));
     assert_eq!(lines(&path).len(), 5);
     // What lacks its end alone is whole, and so is what the interrupted run asked for.
     fs::write(&path, format!("{whole}{}", HI.trim_end())).unwrap();

@@ -60,9 +60,9 @@ fn a_session_that_nothing_was_said_in_is_not_the_last() {
     let (ran, body) = says(&stage, "Well.", &["-c", "-p", "And?"]);
     ran.stderr("");
     assert_eq!(told(&body).len(), 3);
-    // Named, it is as good as any.
+    // Named, it is as good as any. Whoever asks it to go on is told that it knows nothing to go on with.
     let (ran, body) = says(&stage, "Well.", &["-r", ID, "-p", "And?"]);
-    ran.stderr("");
+    ran.stderr("cotter: nothing was said in this session yet: it begins here\n");
     assert_eq!(told(&body).len(), 1);
 }
 
