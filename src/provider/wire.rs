@@ -171,9 +171,9 @@ mod tests {
         let call = finish_call(id.clone(), "Read", r#"{"file_path":"a"}"#, None);
         conversation.add_reply(vec![Part::Call(call)], &settings.origin());
         let images = vec![Image::new("image/png", b"\x89PNG"); turn % 2];
-        let text = "x".repeat(if turn % 7 == 0 { 10_000 } else { 50 });
+        let text = "x".repeat(if turn.is_multiple_of(7) { 10_000 } else { 50 });
         conversation.add_result(CallResult { images, ..result(&id, &text) });
-        if turn % 3 == 0 {
+        if turn.is_multiple_of(3) {
             conversation.add_user("and this");
         }
     }
@@ -204,7 +204,7 @@ mod tests {
                 let (kept, expected) = (wire.body(&settings).concat(), alone.body(&settings).concat());
                 assert!(kept == expected, "turn {turn}: {}", String::from_utf8_lossy(&kept));
                 add_turn(&mut conversation, &settings, turn);
-                if turn % 4 == 0 {
+                if turn.is_multiple_of(4) {
                     wire.update(&settings, conversation.messages());
                     conversation.add_user(vec![Part::Image(Image::new("image/png", b"\x89PNG"))]);
                 }
