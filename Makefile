@@ -9,7 +9,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 STATIC_BINARY = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release/cotter
 IMAGE ?= cotter
 
-.PHONY: demo test check static image image-check sdk-test bench bench-search many record install soak
+.PHONY: demo test check guard sizes static image image-check sdk-test bench bench-search many record install soak
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -27,6 +27,16 @@ check:
 	$(CARGO) test --locked --quiet
 	$(MAKE) --no-print-directory demo
 	$(MAKE) --no-print-directory image-check
+	$(MAKE) --no-print-directory guard
+
+# Fails when the binary, its dependencies or the first request have grown; ACCEPT=--accept lets them.
+guard:
+	$(CARGO) build --release --locked
+	python3 bench/guard.py "$(abspath $(BINARY))" $(ACCEPT)
+
+# Writes to bench/sizes.md what each package adds to the binary, of a build of its own that keeps the names.
+sizes:
+	python3 bench/sizes.py
 
 # Builds a binary that needs nothing of the system it runs on but the kernel, for this kind of machine. It lies at a
 # fixed address: what has to be moved costs 69 of 125 page faults at the start, and as many pages of each process.
@@ -52,6 +62,7 @@ sdk-test:
 bench:
 	$(CARGO) build --release --locked
 	python3 bench/bench.py "$(abspath $(BINARY))"
+	python3 bench/start.py "$(abspath $(BINARY))"
 	python3 bench/containment.py "$(abspath $(BINARY))"
 
 # Runs a task of 2,000 turns and 500 tasks at once, and fails where memory grows or anything is left behind.

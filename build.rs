@@ -1,6 +1,7 @@
 //! What the linker is asked for. Packed relative relocations where the C library that the program is built against
-//! can read them (glibc from 2.36): without, 13,600 of them take a third of a megabyte of the file. And in a static
-//! program, what the standard library starts programs with, and that no module is loaded.
+//! can read them (glibc from 2.36): without, 13,600 of them take a third of a megabyte of the file. The part of GCC's
+//! library that is needed, where it is there. And in a static program, what the standard library starts programs with,
+//! and that no module is loaded.
 
 // Cargo reads what is printed.
 #![allow(clippy::print_stdout)]
@@ -13,6 +14,14 @@ fn main() {
     let native = std::env::var("HOST").is_ok_and(|host| host == target);
     if native && target.ends_with("-linux-gnu") && glibc().is_some_and(|version| version >= (2, 36)) {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
+    if native
+        && !is_static()
+        && target.ends_with("-linux-gnu")
+        && let Some(folder) = folder_of("libgcc_eh.a")
+    {
+        println!("cargo::rustc-link-search=native={folder}");
+        println!("cargo::rustc-link-lib=static:-bundle=gcc_eh");
     }
     if is_static() && target.ends_with("-linux-gnu") {
         for name in STARTS_PROGRAMS {
@@ -34,6 +43,17 @@ const LOADS_NOTHING: &str = "__libc_dlopen_mode=getenv";
 fn is_static() -> bool {
     std::env::var("CARGO_CFG_TARGET_FEATURE")
         .is_ok_and(|features| features.split(',').any(|feature| feature == "crt-static"))
+}
+
+/// Where the C compiler has a library. Of GCC's, the standard library needs what walks the stack for the backtrace
+/// of a panic. These 24 kB are linked in: to load libgcc_s for them takes 0.1 ms of each start, and a small image may
+/// not have it.
+fn folder_of(library: &str) -> Option<String> {
+    let answer = Command::new("cc").arg(format!("-print-file-name={library}")).output().ok()?;
+    let path = String::from_utf8(answer.stdout).ok()?;
+    // What it does not have it answers with the name alone.
+    let (folder, _) = path.trim().rsplit_once('/')?;
+    Some(folder.to_owned())
 }
 
 /// The version of this machine's C library, if that is glibc.

@@ -222,7 +222,8 @@ fn open_inside(folder: &Path, inside: &Path) -> Result<File, Skip> {
     }
 }
 
-fn unreadable(error: io::Error) -> Skip {
+/// Why a file that cannot be opened is not read.
+pub fn unreadable(error: io::Error) -> Skip {
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => Skip::Missing,
         // Such a name cannot be: a mention that was taken for a file.

@@ -228,7 +228,8 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     };
     let now = clock(environment, replay.is_some())?;
     let own_key = endpoint.key.as_ref().map(|(key, _)| key.expose());
-    let (mut setup, containment_lines) = setup(args, environment, own_key)?;
+    let skill_rules = SkillRules::new(environment, &workspace);
+    let (mut setup, containment_lines) = containment::setup_in(workspace, args, environment, own_key)?;
     forgo_temp_folder(&mut setup, &settings.tools, &executables.found, environment);
     let key_source = key_source(args, &endpoint);
     Ok(Config {
@@ -245,7 +246,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
         executables,
         context,
         skills,
-        skill_rules: SkillRules::new(environment, &workspace),
+        skill_rules,
         network,
         max_retries: args.max_retries.unwrap_or(4),
         record: if args.dry_run { None } else { args.record.clone() },

@@ -6,6 +6,7 @@
 mod imports;
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::checkout::{self, Checkout, Skip, Sources, TextFile};
@@ -131,6 +132,8 @@ impl Reader<'_> {
             self.is_full = true;
             return Ok(());
         }
+        // One call where there is nothing, which is the usual case.
+        fs::symlink_metadata(path).map_err(checkout::unreadable)?;
         let is_own = *owner == Owner::User && depth == 1;
         let folders: Vec<&Path> = match owner {
             Owner::User if is_own => vec![self.root_of_own(path)],

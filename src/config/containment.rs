@@ -50,7 +50,16 @@ pub fn setup(
     environment: &Environment,
     own_key: Option<&str>,
 ) -> Result<(Setup, Vec<String>), Error> {
-    let workspace = workspace()?;
+    setup_in(workspace()?, args, environment, own_key)
+}
+
+/// The same where the current folder is known.
+pub fn setup_in(
+    workspace: PathBuf,
+    args: &Args,
+    environment: &Environment,
+    own_key: Option<&str>,
+) -> Result<(Setup, Vec<String>), Error> {
     let (policy, lines) = policy(mode(args), args, environment, &workspace)?;
     let policy_beyond_plan = match permission_mode(args) {
         permissions::Mode::Plan => self::policy(mode_beyond_plan(args), args, environment, &workspace)?.0,
@@ -59,10 +68,8 @@ pub fn setup(
     let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
     let setup = Setup {
         environment: environment::Inherited::new(environment.0.iter(), &rules),
-        // A command may go elsewhere, and Landlock opens no folder through a link.
-        temp_parent: Some(paths::real(
-            &workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp"))),
-        )),
+        // A command may go elsewhere.
+        temp_parent: Some(workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
         workspace,
         policy,
         policy_beyond_plan,
@@ -100,8 +107,9 @@ fn policy(
         added.push(real);
     }
     let network = if args.allow_net { Network::Shared } else { Network::Own };
-    let named = environment.absolute("HOME").filter(|home| home.is_dir());
-    let home = named.or_else(accounts::home).map(|home| paths::real(&home)).filter(|home| home.is_dir());
+    let is_folder = |home: &PathBuf| home.is_dir();
+    let named = environment.absolute("HOME").filter(is_folder);
+    let home = named.or_else(|| accounts::home().filter(is_folder)).map(|home| paths::real(&home));
     // Without a variable no sessions are kept, but those of other runs lie there.
     let usual = || home.as_ref().map(|home| home.join(".local/state/cotter"));
     let state = state_folder(environment).or_else(usual).map(|state| paths::real(&state));

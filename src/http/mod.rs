@@ -12,6 +12,7 @@ use crate::output::{Output, Retry};
 use crate::provider::errors::Verdict;
 use crate::provider::{ApiError, Fault};
 
+mod buffers;
 pub mod net;
 pub mod proxy;
 pub mod recording;

@@ -16,10 +16,9 @@ use ureq::Timeout;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
-use ureq::unversioned::transport::{
-    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
-};
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, Either, NextTimeout, Transport};
 
+use super::buffers::FreshBuffers;
 use super::net::Failure;
 use super::proxy::is_localhost;
 use crate::alarm::Alarm;
@@ -215,7 +214,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
         let begun = Instant::now();
         let addresses = look_up(details.uri)?;
         let limit = self.alarm.shortened(total_limit(&details.timeout).unwrap_or(self.idle_timeout));
-        let stream = connect_to_one(&addresses, begun, limit).map_err(|error| {
+        let (stream, is_loopback) = connect_to_one(&addresses, begun, limit).map_err(|error| {
             let proxy = if self.watch.connecting() > 1 { "the proxy " } else { "" };
             let port = addresses.first().map_or(0, SocketAddr::port);
             let host = details.uri.host().unwrap_or_default();
@@ -225,11 +224,11 @@ impl<In: Transport> Connector<In> for TcpConnector {
                 remedy(error.kind())
             ))
         })?;
-        set_up(&stream, self.idle_timeout)?;
+        set_up(&stream, is_loopback, self.idle_timeout)?;
         let config = details.config;
         Ok(Some(Either::B(TcpTransport {
             stream,
-            buffers: LazyBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
+            buffers: FreshBuffers::new(config.input_buffer_size(), config.output_buffer_size()),
             watch: Arc::clone(&self.watch),
             idle_timeout: self.idle_timeout,
             patience: self.patience,
@@ -240,8 +239,13 @@ impl<In: Transport> Connector<In> for TcpConnector {
     }
 }
 
-/// Tries the addresses in turn. Each gets half of the time that is left, the last one all of it.
-fn connect_to_one(addresses: &[SocketAddr], begun: Instant, limit: Duration) -> io::Result<TcpStream> {
+/// Tries the addresses in turn. Each gets half of the time that is left, the last one all of it. Gives too whether
+/// the one that was reached is on this machine.
+fn connect_to_one(
+    addresses: &[SocketAddr],
+    begun: Instant,
+    limit: Duration,
+) -> io::Result<(TcpStream, bool)> {
     let mut failure: Option<io::Error> = None;
     for (index, address) in addresses.iter().enumerate() {
         let left = limit.saturating_sub(begun.elapsed());
@@ -250,7 +254,7 @@ fn connect_to_one(addresses: &[SocketAddr], begun: Instant, limit: Duration) -> 
             break;
         }
         match TcpStream::connect_timeout(address, share) {
-            Ok(stream) => return Ok(stream),
+            Ok(stream) => return Ok((stream, address.ip().is_loopback())),
             // A machine without IPv6 fails every IPv6 address at once, which says nothing of the server.
             Err(error) if failure.is_some() && is_family_missing(&error) => {}
             Err(error) => failure = Some(error),
@@ -267,10 +271,10 @@ fn is_family_missing(error: &io::Error) -> bool {
 /// Small writes leave at once. A read ends at the idle limit by itself, so that it costs one system call.
 /// On a network, probes keep a silent connection in the tables of the routers in between: a model may
 /// think for minutes.
-fn set_up(stream: &TcpStream, idle_timeout: Duration) -> io::Result<()> {
+fn set_up(stream: &TcpStream, is_loopback: bool, idle_timeout: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(idle_timeout.max(Duration::from_millis(1))))?;
-    if !stream.peer_addr()?.ip().is_loopback() {
+    if !is_loopback {
         sockopt::set_socket_keepalive(stream, true)?;
         sockopt::set_tcp_keepidle(stream, Duration::from_secs(60))?;
     }
@@ -281,7 +285,7 @@ fn set_up(stream: &TcpStream, idle_timeout: Duration) -> io::Result<()> {
 #[derive(Debug)]
 pub struct TcpTransport {
     stream: TcpStream,
-    buffers: LazyBuffers,
+    buffers: FreshBuffers,
     watch: Arc<Watch>,
     idle_timeout: Duration,
     patience: Duration,
@@ -487,7 +491,7 @@ mod tests {
         let (mut peer, _) = listener.accept().unwrap();
         let mut transport = TcpTransport {
             stream,
-            buffers: LazyBuffers::new(1 << 16, 1 << 16),
+            buffers: FreshBuffers::new(1 << 16, 1 << 16),
             watch: Arc::default(),
             idle_timeout: Duration::from_secs(60),
             patience: Duration::from_secs(60),

@@ -198,6 +198,10 @@ pub fn real(path: &Path) -> PathBuf {
         }
         // The root begins anew.
         let next = real.join(&name);
+        if next == Path::new("/") {
+            real = next;
+            continue;
+        }
         match fs::read_link(&next) {
             Ok(target) if links < MOST_LINKS => {
                 links += 1;

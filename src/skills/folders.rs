@@ -56,13 +56,15 @@ pub fn find(places: &Places, sources: Sources) -> Skills {
     if sources.user {
         own.extend(places.own.iter().cloned().chain(places.home.into_iter().flat_map(in_home)));
         for place in &own {
-            let (owner, within) = finder.owner(place);
-            finder.add_folder(place, owner, within);
+            if let Some((owner, within)) = finder.owner(place) {
+                finder.add_folder(place, owner, within);
+            }
         }
         if let Some(home) = places.home {
             let commands = Place { shown: format!("$HOME/{COMMANDS}"), path: home.join(COMMANDS) };
-            let (owner, within) = finder.owner(&commands);
-            finder.add_commands(&commands, owner, within, "", 0);
+            if let Some((owner, within)) = finder.owner(&commands) {
+                finder.add_commands(&commands, owner, within, "", 0);
+            }
         }
     }
     if sources.project {
@@ -108,12 +110,14 @@ struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    /// Whose a folder among the user's own is, and where its files have to lie.
-    fn owner(&self, place: &Place) -> (Owner, &'a Path) {
-        match fs::canonicalize(&place.path).is_ok_and(|real| self.checkout.holds(&real)) {
+    /// Whose a folder among the user's own is, and where its files have to lie. One that is not there, which is
+    /// the usual case, costs one call.
+    fn owner(&self, place: &Place) -> Option<(Owner, &'a Path)> {
+        fs::symlink_metadata(&place.path).ok()?;
+        Some(match fs::canonicalize(&place.path).is_ok_and(|real| self.checkout.holds(&real)) {
             true => (Owner::Checkout, self.checkout.root()),
             false => (Owner::User, Path::new("/")),
-        }
+        })
     }
 
     /// Adds the skills in the folders of a folder.

@@ -21,7 +21,7 @@ use super::rates::Fetched;
 use super::requests::program_request;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, asking, bash, belongs_to_worker,
-    command, execute, in_private_folder, leaves_private_folder, quotes, schema, slips, write,
+    command, execute, in_private_folder, leaves_private_folder, needs_shell, quotes, schema, slips, write,
 };
 use crate::alarm::Alarm;
 use crate::config::Executables;
@@ -90,7 +90,10 @@ impl Toolbox {
         rates_url: String,
         permissions: Permissions,
     ) -> Toolbox {
-        let shell = command::shell(&setup.environment.for_tools_named("PATH").unwrap_or_default());
+        // Before the first tool can put another one there.
+        let needs_shell = offered.iter().any(|spec| needs_shell(spec.name));
+        let path = || setup.environment.for_tools_named("PATH").unwrap_or_default();
+        let shell = needs_shell.then(path).and_then(|path| command::shell(&path));
         let workspace = Workspace { root: setup.workspace.clone(), private: None, places: Vec::new() };
         Toolbox {
             offered,
