@@ -4,7 +4,7 @@
 //! the conversation is sent again. Every call's id is unique in the whole conversation. Vendor data that
 //! must return unchanged is carried as the text received; this file never looks inside it.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -252,6 +252,10 @@ pub struct Conversation {
     ids: HashSet<String>,
     /// The last message that was handed out as a line, and how many of its parts were.
     handed_out: (usize, usize),
+    /// The calls of the last reply that have no result yet. They are kept apart since a reply may hold thousands.
+    open: VecDeque<String>,
+    /// The number in the last id that was made here: all up to it are taken.
+    last_number: usize,
 }
 
 impl Conversation {
@@ -286,6 +290,7 @@ impl Conversation {
                     call.id = self.unused_id();
                 }
                 self.ids.insert(call.id.clone());
+                self.open.push_back(call.id.clone());
                 calls.push(call.clone());
             }
         }
@@ -301,32 +306,17 @@ impl Conversation {
     /// Adds the results of the last reply's calls: one for each, in order.
     pub fn add_results(&mut self, results: Vec<CallResult>) {
         results.into_iter().for_each(|result| self.add_result(result));
-        let last = self.messages.len().saturating_sub(1);
-        assert_eq!(self.open_call(last), None, "each call is answered exactly once, in order");
+        assert_eq!(self.open.front(), None, "each call is answered exactly once, in order");
     }
 
     /// Adds the result of the first call of the last reply that has none yet.
     pub fn add_result(&mut self, mut result: CallResult) {
-        let last = self.messages.len().saturating_sub(1);
-        let open = self.open_call(last);
-        assert_eq!(open, Some(&*result.call_id), "each call is answered exactly once, in order");
+        let open = self.open.pop_front();
+        assert_eq!(open.as_ref(), Some(&result.call_id), "each call is answered exactly once, in order");
         // Of its own size, in memory of its own. What was made piece by piece is larger, and cut down it would leave a
         // hole behind each result that nothing fills.
         result.text = result.text.as_str().to_owned();
         self.add_user(vec![result]);
-    }
-
-    /// The first call without a result, where the reply is the message of this index or the one before it.
-    fn open_call(&self, index: usize) -> Option<&str> {
-        let last = self.messages.get(index)?;
-        match last.role {
-            Role::Assistant => last.calls().next(),
-            Role::User => {
-                let answered = last.parts.iter().filter(|part| matches!(part, Part::Result(_))).count();
-                self.messages.get(index.checked_sub(1)?)?.calls().nth(answered)
-            }
-        }
-        .map(|call| call.id.as_str())
     }
 
     /// Has all images looked at, in order: where there is an error, they are left out, and a text says why.
@@ -376,11 +366,13 @@ impl Conversation {
         &parts[parts.len().saturating_sub(count)..]
     }
 
-    fn unused_id(&self) -> String {
-        let mut number = self.ids.len() + 1;
+    fn unused_id(&mut self) -> String {
+        // What was passed over once stays taken, and is not looked at again.
+        let mut number = self.ids.len().max(self.last_number) + 1;
         loop {
             let id = format!("call_{number}");
             if !self.ids.contains(&id) {
+                self.last_number = number;
                 return id;
             }
             number += 1;

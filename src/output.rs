@@ -45,6 +45,8 @@ pub struct Output {
     stderr_terminal: bool,
     /// What stands on the terminal of the reply in progress.
     shown: String,
+    /// How long the text was of which that is the beginning, line ends at its end included.
+    seen: usize,
     /// Whether the line of what is shown goes on.
     in_line: bool,
     /// Whether the waiting indicator stands on the terminal.
@@ -75,6 +77,7 @@ impl Output {
             stdout_terminal: io::stdout().is_terminal(),
             stderr_terminal: io::stderr().is_terminal(),
             shown: String::new(),
+            seen: 0,
             in_line: false,
             waiting: false,
             tells_growth: false,
@@ -146,6 +149,12 @@ impl Output {
         if !self.streams_text() {
             return Ok(());
         }
+        // Many of them may come one by one: what is known of the end is not looked at again.
+        let is_end = |rest: &str| rest.bytes().all(|byte| matches!(byte, b'\n' | b'\r'));
+        let known = std::mem::replace(&mut self.seen, text.len());
+        if known > self.shown.len() && text.get(known..).is_some_and(is_end) {
+            return Ok(());
+        }
         let text = text.trim_end_matches(['\n', '\r']);
         let fresh = match rest_of(text, &self.shown) {
             Some(fresh) => fresh,
@@ -167,6 +176,7 @@ impl Output {
     /// Ends the line of a text that was shown, before something else is.
     pub fn end_shown(&mut self) -> Result<(), Error> {
         self.shown.clear();
+        self.seen = 0;
         self.end_line()
     }
 
@@ -329,15 +339,26 @@ impl Output {
         self.partial.is_some()
     }
 
-    /// Tells what is new of a growing reply. A call whose id `is_taken` gets another in the conversation.
+    /// The number of the last block of the growing reply that events have told: those before it are done with.
+    pub fn told_to(&self) -> u64 {
+        self.partial.as_ref().map_or(0, Partial::told_to)
+    }
+
+    /// Tells what is new of a growing reply, and whether a block has begun, so that those behind it may be told too.
+    /// A call whose id `is_taken` gets another in the conversation.
     pub fn grows(
         &mut self,
         growing: &[(u64, Growing)],
         is_taken: impl Fn(&str) -> bool,
-    ) -> Result<(), Error> {
-        let Some(partial) = &mut self.partial else { return Ok(()) };
+    ) -> Result<bool, Error> {
+        let Some(partial) = &mut self.partial else { return Ok(false) };
+        let before = partial.told_to();
         let events = partial.grow(growing, is_taken);
-        events.into_iter().try_for_each(|event| self.event(events::stream_event(event), Progress::Going))
+        let has_begun = partial.told_to() > before;
+        for event in events {
+            self.event(events::stream_event(event), Progress::Going)?;
+        }
+        Ok(has_begun)
     }
 
     /// A reply is whole and in the conversation.
@@ -520,8 +541,8 @@ pub fn complain(text: &str) {
     let _ = io::stderr().write_all(format!("cotter: {}\n", visible(text)).as_bytes());
 }
 
-/// The text with control characters, and those that turn the reading direction, made visible: on a
-/// terminal they could hide or fake what is shown.
+/// The text with control characters, those that turn the reading direction and those that cannot be seen made visible:
+/// on a terminal they could hide or fake what is shown.
 fn visible(text: &str) -> String {
     text.chars()
         .map(|character| match character {
@@ -530,6 +551,9 @@ fn visible(text: &str) -> String {
             '\u{7f}' => '\u{2421}',
             '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
             '\u{61c}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
+            // Letters without width or shape make two names look alike. Joiners stay: scripts and emoji need them.
+            '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{180e}' | '\u{ad}' => '\u{fffd}',
+            '\u{2028}' | '\u{2029}' | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
             _ => character,
         })
         .collect()
@@ -570,5 +594,10 @@ mod tests {
             visible("a\x1b[31mb\r\n\tc\u{202e}d\u{9b}e"),
             "a\u{241b}[31mb\u{240d}\n\tc\u{fffd}d\u{fffd}e"
         );
+        let invisible = "a\u{200b}b\u{2060}c\u{feff}d\u{ad}e\u{2028}f\u{e0041}g\u{180e}h";
+        let shown = "a?b?c?d?e?f?g?h".replace('?', "\u{fffd}");
+        assert_eq!(visible(invisible), shown);
+        let joined = "\u{1f468}\u{200d}\u{1f33e} \u{645}\u{6cc}\u{200c}\u{62e}";
+        assert_eq!(visible(joined), joined);
     }
 }

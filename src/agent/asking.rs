@@ -194,6 +194,9 @@ impl Agent {
     }
 }
 
+/// How many blocks of a growing reply are looked at together: one may hold thousands, and each piece of it is told.
+const MOST_AT_ONCE: usize = 16;
+
 /// Shows what is new of a reply. What may yet become a call is not shown as an answer.
 pub(super) fn show_growth(
     reader: &Reader,
@@ -206,10 +209,12 @@ pub(super) fn show_growth(
     }
     let text = reader.visible_text();
     let is_held = text_calls == TextCalls::Run && text_calls::may_become_calls(text);
-    if output.tells_growth() {
-        let mut growing = reader.growing();
+    while output.tells_growth() {
+        let mut growing = reader.growing(output.told_to(), MOST_AT_ONCE);
         growing.retain(|(_, block)| !(is_held && matches!(block, Growing::Text(_))));
-        return output.grows(&growing, |id| conversation.has_call(id));
+        if !output.grows(&growing, |id| conversation.has_call(id))? {
+            return Ok(());
+        }
     }
     match is_held {
         true => Ok(()),

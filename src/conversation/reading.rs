@@ -3,6 +3,8 @@
 //! What is read can be sent, whatever the lines hold: each call has one result, each result its call, each id is
 //! unique. What cannot be taken in is counted and left out, never an error: the file keeps it.
 
+use std::collections::VecDeque;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -23,7 +25,7 @@ const LOST_BEGINNING: &str = "(the beginning of this conversation is lost)";
 pub struct Reading {
     conversation: Conversation,
     /// The calls that have no result yet: the id that the lines have for each, and the one in the conversation.
-    open: Vec<(String, String)>,
+    open: VecDeque<(String, String)>,
     /// What could not be taken in, each with how often.
     left_out: Vec<(String, usize)>,
 }
@@ -58,6 +60,7 @@ impl Reading {
         self.conversation.handed_out =
             messages.last().map_or((0, 0), |last| (messages.len() - 1, last.parts.len()));
         self.answer_open();
+        self.conversation.open.clear();
         (self.conversation, self.left_out)
     }
 
@@ -101,8 +104,9 @@ impl Reading {
     fn result(&mut self, result: CallResult) {
         match self.open.iter().position(|(written, _)| *written == result.call_id) {
             Some(index) => {
-                let (_, call_id) = self.open.remove(index);
-                self.conversation.add_user(vec![Part::Result(CallResult { call_id, ..result })]);
+                if let Some((_, call_id)) = self.open.remove(index) {
+                    self.conversation.add_user(vec![Part::Result(CallResult { call_id, ..result })]);
+                }
             }
             None => self.leave_out("a result without its call".to_owned()),
         }

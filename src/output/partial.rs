@@ -4,6 +4,8 @@
 //! once its id and name are sure, and what came out of order follows at the end. So the texts told, joined,
 //! are the text of the whole reply.
 
+use std::collections::HashSet;
+
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -20,8 +22,13 @@ pub struct Partial {
     model: String,
     begun: bool,
     blocks: Vec<Told>,
+    /// The numbers of the blocks that have been told, and the highest of them.
+    numbers: HashSet<u64>,
+    told_to: u64,
     /// Whether the last block goes on.
     is_open: bool,
+    /// Whether its text is whole, as far as JSON tells.
+    whole: Whole,
 }
 
 /// What has been told of a block.
@@ -57,7 +64,21 @@ struct Block<'a> {
 impl Partial {
     /// Nothing has been told yet.
     pub fn new(message_id: String, model: &str) -> Partial {
-        Partial { message_id, model: model.to_owned(), begun: false, blocks: Vec::new(), is_open: false }
+        Partial {
+            message_id,
+            model: model.to_owned(),
+            begun: false,
+            blocks: Vec::new(),
+            numbers: HashSet::new(),
+            told_to: 0,
+            is_open: false,
+            whole: Whole::default(),
+        }
+    }
+
+    /// The highest number of a block that has been told.
+    pub fn told_to(&self) -> u64 {
+        self.told_to
     }
 
     /// The id of the message that is told.
@@ -75,7 +96,10 @@ impl Partial {
                     // Where it begins anew it was thinking, which only its end tells at times.
                     match rest_of(block.text, &told.text) {
                         Some(_) => self.tell_rest(block, &mut events),
-                        None => told.number = None,
+                        None => {
+                            told.number = None;
+                            self.numbers.remove(number);
+                        }
                     }
                     break;
                 }
@@ -85,12 +109,12 @@ impl Partial {
         for (place, (number, block)) in blocks.iter().enumerate() {
             let Some(block) = block else { break };
             // What a block gains after its end is told with the whole reply.
-            if self.blocks.iter().any(|told| told.number == Some(*number)) {
+            if self.numbers.contains(number) {
                 continue;
             }
             let goes_on = growing[place + 1..].iter().any(|(_, later)| has_come(later));
             let is_sure = match block.kind {
-                Kind::Thinking | Kind::Text if block.text.trim().is_empty() => continue,
+                Kind::Thinking | Kind::Text if block.text.trim_start().is_empty() => continue,
                 Kind::Thinking | Kind::Text => true,
                 Kind::Call => {
                     let named = !block.id.is_empty() && !block.name.is_empty() && !is_taken(block.id);
@@ -121,11 +145,15 @@ impl Partial {
         let blocks: Vec<Block> =
             shown.iter().filter_map(|(part, value, json)| whole(part, value.as_ref(), json)).collect();
         let mut places = Vec::with_capacity(blocks.len());
+        // Nearly always in the order in which they were told.
+        let mut first = 0;
         for block in &blocks {
-            let place = self.blocks.iter().position(|told| !told.is_found && told.begins(block));
+            let mut rest = self.blocks[first..].iter().zip(first..);
+            let place = rest.find(|(told, _)| !told.is_found && told.begins(block)).map(|(_, at)| at);
             if let Some(at) = place {
                 self.blocks[at].is_found = true;
             }
+            first += self.blocks[first..].iter().take_while(|told| told.is_found).count();
             places.push(place);
         }
         // The block that goes on comes first, whatever its place: the others end it.
@@ -161,11 +189,9 @@ impl Partial {
 
     /// Whether the block that goes on is whole, as far as that can be told: another one has begun. Of calls
     /// that come side by side the later one has to wait.
-    fn may_close(&self) -> bool {
+    fn may_close(&mut self) -> bool {
         match self.blocks.last() {
-            Some(told) if self.is_open && told.kind == Kind::Call => {
-                serde_json::from_str::<&RawValue>(&told.text).is_ok()
-            }
+            Some(told) if self.is_open && told.kind == Kind::Call => self.whole.holds(&told.text),
             _ => true,
         }
     }
@@ -186,6 +212,9 @@ impl Partial {
         };
         let text = if block.kind == Kind::Other { block.text.to_owned() } else { String::new() };
         self.is_open = true;
+        self.whole = Whole::default();
+        self.numbers.extend(number);
+        self.told_to = self.told_to.max(number.unwrap_or_default());
         let index = self.blocks.len();
         self.blocks.push(Told {
             number,
@@ -214,6 +243,7 @@ impl Partial {
                 Kind::Text | Kind::Other => json!({"type": "text_delta", "text": rest}),
             });
             told.text.push_str(rest);
+            self.whole.take(rest);
         }
         if !block.signature.is_empty() && !std::mem::replace(&mut told.is_signed, true) {
             delta(json!({"type": "signature_delta", "signature": block.signature}));
@@ -226,6 +256,44 @@ impl Partial {
         if !rest.is_empty() && matches!(block.kind, Kind::Text | Kind::Thinking) {
             self.start(None, &Block { text: rest, ..*block }, events);
         }
+    }
+}
+
+/// Whether a growing text is a whole JSON object or list. It is parsed once, where it may end: with each of many small
+/// pieces, that would take long arguments minutes.
+#[derive(Default)]
+struct Whole {
+    depth: usize,
+    in_string: bool,
+    is_escaped: bool,
+    /// Whether what was open has been closed.
+    has_ended: bool,
+    /// What parsing it has told since, or what followed.
+    verdict: Option<bool>,
+}
+
+impl Whole {
+    fn take(&mut self, piece: &str) {
+        for byte in piece.bytes() {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.in_string => self.is_escaped = true,
+                b'"' if self.depth > 0 => self.in_string = !self.in_string,
+                _ if self.in_string || byte.is_ascii_whitespace() => {}
+                _ if self.has_ended => self.verdict = Some(false),
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => {
+                    self.depth = self.depth.saturating_sub(1);
+                    self.has_ended = self.depth == 0;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn holds(&mut self, text: &str) -> bool {
+        let parses = || serde_json::from_str::<&RawValue>(text).is_ok();
+        self.has_ended && *self.verdict.get_or_insert_with(parses)
     }
 }
 

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::json::without_nul;
+use super::said::Said;
 use super::shown::Growing;
 use super::{
     ALPHANUMERIC, ApiError, Fault, Reply, Settings, Stated, Stop, Usage, excerpt, finish_call, hashed_id,
@@ -46,7 +48,7 @@ pub fn head(settings: &Settings) -> String {
             head.push_str(r#","description":"#);
             push_string(&mut head, tool.description);
             head.push_str(r#","input_schema":"#);
-            head.push_str(tool.schema);
+            head.push_str(&without_nul(tool.schema));
             head.push_str(if last { mark } else { "" });
             head.push('}');
         }
@@ -112,7 +114,7 @@ fn push_block(out: &mut String, settings: &Settings, part: &Part, role: Role, ve
             out.push_str(r#","name":"#);
             push_string(out, &legal_name(&call.name));
             out.push_str(r#","input":"#);
-            out.push_str(&call.arguments);
+            out.push_str(&without_nul(&call.arguments));
             if let (Some(extra), true) = (&call.extra, vendor_returns) {
                 out.push(',');
                 out.push_str(extra);
@@ -192,7 +194,7 @@ enum Block {
 #[derive(Default)]
 pub struct Reader {
     blocks: BTreeMap<u64, Block>,
-    text: String,
+    text: Said,
     stop_reason: Option<String>,
     stop_explanation: String,
     usage: Usage,
@@ -282,14 +284,16 @@ impl Reader {
 
     /// The text so far, blocks one after another.
     pub fn visible_text(&self) -> &str {
-        &self.text
+        self.text.visible()
     }
 
-    /// The blocks so far.
-    pub fn growing(&self) -> Vec<(u64, Growing<'_>)> {
-        let growing = self.blocks.iter().filter_map(|(index, block)| {
+    /// So many of the blocks so far, from this index on.
+    pub fn growing(&self, from: u64, most: usize) -> Vec<(u64, Growing<'_>)> {
+        let growing = self.blocks.range(from..).filter_map(|(index, block)| {
             let growing = match block {
                 Block::Nothing => return None,
+                // Thousands of them would keep what follows from being seen.
+                Block::Text(text) if text.trim_start().is_empty() => return None,
                 Block::Text(text) => Growing::Text(text),
                 Block::Call { id, name, input, placeholder, .. } => {
                     let whole = input.is_empty() && placeholder != "{}";
@@ -303,7 +307,7 @@ impl Reader {
             };
             Some((*index, growing))
         });
-        growing.collect()
+        growing.take(most).collect()
     }
 
     /// The place of a block that begins: a place taken twice would lose what stands there.
@@ -326,9 +330,9 @@ impl Reader {
             "text" => {
                 let text = block["text"].as_str().unwrap_or_default();
                 if !self.text.is_empty() {
-                    self.text.push('\n');
+                    self.text.push("\n");
                 }
-                self.text.push_str(text);
+                self.text.push(text);
                 Block::Text(text.to_owned())
             }
             "tool_use" => Block::Call {
@@ -360,7 +364,7 @@ impl Reader {
         match (block, delta["type"].as_str()) {
             (Some(Block::Text(text)), Some("text_delta")) => {
                 text.push_str(piece("text"));
-                self.text.push_str(piece("text"));
+                self.text.push(piece("text"));
             }
             (Some(Block::Call { input, .. } | Block::Vendor { input, .. }), Some("input_json_delta")) => {
                 input.push_str(piece("partial_json"))

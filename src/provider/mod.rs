@@ -19,8 +19,10 @@ pub mod anthropic;
 #[cfg(test)]
 mod cuts;
 pub mod errors;
+mod json;
 pub mod openai;
 pub mod prices;
+mod said;
 pub mod shown;
 pub mod text_calls;
 pub mod thinking;
@@ -398,7 +400,7 @@ pub enum Fault {
 /// A reply being built, of either API.
 pub enum Reader {
     /// Of the Chat Completions API.
-    OpenAi(openai::Reader),
+    OpenAi(Box<openai::Reader>),
     /// Of the Messages API.
     Anthropic(anthropic::Reader),
 }
@@ -407,7 +409,7 @@ impl Reader {
     /// A reader that has seen nothing yet.
     pub fn new(api: Api) -> Reader {
         match api {
-            Api::OpenAi => Reader::OpenAi(openai::Reader::default()),
+            Api::OpenAi => Reader::OpenAi(Box::default()),
             Api::Anthropic => Reader::Anthropic(anthropic::Reader::default()),
         }
     }
@@ -470,11 +472,12 @@ impl Reader {
         }
     }
 
-    /// The blocks so far, in order, each with a number that stays its own.
-    pub fn growing(&self) -> Vec<(u64, Growing<'_>)> {
+    /// Some of the blocks so far, in order, each with a number that stays its own: from this number on, and no more than
+    /// so many calls or blocks of a kind that may be many.
+    pub fn growing(&self, from: u64, most: usize) -> Vec<(u64, Growing<'_>)> {
         match self {
-            Reader::OpenAi(reader) => reader.growing(),
-            Reader::Anthropic(reader) => reader.growing(),
+            Reader::OpenAi(reader) => reader.growing(from, most),
+            Reader::Anthropic(reader) => reader.growing(from, most),
         }
     }
 
@@ -494,6 +497,10 @@ pub fn parse(text: &str) -> Result<Value, Fault> {
 
 /// Parses JSON likewise, and gives the text too, as it can be sent back: as it came, unless it was mended.
 pub fn parse_and_mend(text: &str) -> Result<(Value, Cow<'_, str>), Fault> {
+    if json::holds_too_much(text) {
+        let why = format!("it holds more than 500,000 values: {}", excerpt(text));
+        return Err(Fault::Malformed(why));
+    }
     let parsed = match serde_json::from_str(text) {
         Ok(value) => Ok((value, Cow::Borrowed(text))),
         Err(error) => match replace_lone_surrogates(text) {
@@ -586,7 +593,7 @@ fn plain_name(name: &str) -> &str {
 }
 
 /// The text of the object that the arguments are: nothing and `null` mean an empty one, and an object
-/// encoded twice is decoded once more. Sound text is kept as it came.
+/// encoded twice is decoded once more. Sound text is kept as it came; what goes back is what is run.
 ///
 /// Errors say what the arguments are instead.
 fn object_text(raw: &str) -> Result<String, &'static str> {
@@ -597,9 +604,14 @@ fn object_text(raw: &str) -> Result<String, &'static str> {
     if is_too_deep(trimmed) {
         return Err("nested too deeply");
     }
+    if json::holds_too_much(trimmed) {
+        return Err("more than 500,000 values");
+    }
     match parse_and_mend(trimmed) {
         Ok((Value::Null, _)) => Ok("{}".to_owned()),
-        Ok((Value::Object(_), text)) => Ok(text.into_owned()),
+        Ok((value @ Value::Object(_), text)) => {
+            Ok(json::without_repeats(&text, &value).unwrap_or_else(|| text.into_owned()))
+        }
         Ok((Value::String(inner), _)) if inner.trim_start().starts_with('{') => object_text(&inner),
         _ => Err("not a JSON object"),
     }
@@ -627,9 +639,13 @@ pub fn number(value: &Value) -> Option<u64> {
         .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
-/// Appends a string as JSON text.
+/// Appends a string as JSON text. Many servers refuse a request that holds a NUL, and then all later ones too.
 fn push_string(out: &mut String, text: &str) {
-    out.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
+    let json = match text.contains('\0') {
+        true => serde_json::to_string(&text.replace('\0', "\u{fffd}")),
+        false => serde_json::to_string(text),
+    };
+    out.push_str(&json.expect("a string is always JSON"));
 }
 
 /// A tool's name as both APIs allow it, for a call that made one up.

@@ -8,7 +8,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::shown::{Growing, details};
+use super::json::without_nul;
+use super::said::Said;
+use super::shown::{Growing, detail};
 use super::{
     ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Spent, Stated, Stop, Usage, excerpt, finish_call,
     hashed_id, legal_name, number, parse, plain_name, push_string, result_text, shown_images, static_mark,
@@ -52,14 +54,14 @@ pub fn head(settings: &Settings) -> String {
             head.push_str(r#","description":"#);
             push_string(&mut head, tool.description);
             head.push_str(r#","parameters":"#);
-            head.push_str(tool.schema);
+            head.push_str(&without_nul(tool.schema));
             head.push_str("}}");
         }
         head.push(']');
     }
     if let Some(schema) = settings.native_answer() {
         head.push_str(r#","response_format":{"type":"json_schema","json_schema":{"name":"answer","strict":true,"schema":"#);
-        head.push_str(schema);
+        head.push_str(&without_nul(schema));
         head.push_str("}}");
     }
     head.push_str(r#","messages":["#);
@@ -222,7 +224,7 @@ fn assistant(settings: &Settings, message: &Message, vendor_returns: bool) -> St
             text.push_str(r#","type":"function","function":{"name":"#);
             push_string(&mut text, &legal_name(&call.name));
             text.push_str(r#","arguments":"#);
-            push_string(&mut text, &call.arguments);
+            push_string(&mut text, &without_nul(&call.arguments));
             text.push('}');
             if let (Some(extra), true) = (&call.extra, vendor_returns) {
                 text.push(',');
@@ -252,14 +254,14 @@ fn legal_id(settings: &Settings, id: &str) -> String {
         }
         Host::Mistral => hashed_id(id, ALPHANUMERIC, 9),
         Host::Moonshot => id.to_owned(),
-        _ if id.len() <= 40 => id.to_owned(),
+        // Two ids that differ in it alone would be one without it.
+        _ if id.len() <= 40 && !id.contains('\0') => id.to_owned(),
         _ => format!("call_{}", hashed_id(id, ALPHANUMERIC, 10)),
     }
 }
 
 #[derive(Default)]
 struct HalfCall {
-    index: Option<u64>,
     id: String,
     name: String,
     arguments: String,
@@ -269,15 +271,23 @@ struct HalfCall {
 /// A reply being built from the stream's chunks or from one document.
 #[derive(Default)]
 pub struct Reader {
-    text: String,
-    /// Where in the text its first tag that ends thinking is.
-    closed_at: Option<usize>,
+    text: Said,
     refusal: String,
     reasoning_content: Option<String>,
     details: Vec<Value>,
+    /// The text of all of them while they come in order, as it is shown.
+    details_text: String,
+    /// Whether one of them has a text.
+    has_detail: bool,
+    /// Whether an earlier one has gained text behind a later one: then the rest is shown with the whole reply.
+    is_out_of_order: bool,
     /// Where in `details` the item with this index and type is.
     places: HashMap<(String, String), usize>,
     calls: Vec<HalfCall>,
+    /// Where in `calls` the last one with this index is.
+    by_index: HashMap<u64, usize>,
+    /// Where the first one with this id is.
+    by_id: HashMap<String, usize>,
     finish_reason: Option<String>,
     usage: Usage,
     cost: Stated,
@@ -343,22 +353,22 @@ impl Reader {
 
     /// The text so far, but for a thinking block at its beginning.
     pub fn visible_text(&self) -> &str {
-        let start = self.text.trim_start();
-        if THINK_OPEN.starts_with(start) && start.len() < THINK_OPEN.len() {
-            return "";
-        }
-        without_thinking(&self.text, self.closed_at).unwrap_or("")
+        self.text.visible_without_thinking()
     }
 
-    /// The thinking, the text and the calls so far.
-    pub fn growing(&self) -> Vec<(u64, Growing<'_>)> {
+    /// The thinking and the text so far, and of the calls so many from this number on.
+    pub fn growing(&self, from: u64, most: usize) -> Vec<(u64, Growing<'_>)> {
         let thinking = match (&self.reasoning_content, self.details.is_empty()) {
-            (_, false) => Cow::Owned(details(&self.details)),
-            (Some(reasoning), true) => Cow::Borrowed(reasoning.as_str()),
-            (None, true) => Cow::Borrowed(""),
+            (_, false) => self.details_text.as_str(),
+            (Some(reasoning), true) => reasoning.as_str(),
+            (None, true) => "",
         };
-        let mut growing = vec![(0, Growing::Thinking(thinking, "")), (1, Growing::Text(self.visible_text()))];
-        growing.extend(self.calls.iter().zip(2..).map(|(call, number)| {
+        let mut growing = vec![
+            (0, Growing::Thinking(Cow::Borrowed(thinking), "")),
+            (1, Growing::Text(self.visible_text())),
+        ];
+        let first = usize::try_from(from.saturating_sub(2)).unwrap_or(usize::MAX);
+        growing.extend(self.calls.iter().zip(2..).skip(first).take(most).map(|(call, number)| {
             let HalfCall { id, name, arguments, .. } = call;
             (number, Growing::Call { id, name: plain_name(name), arguments })
         }));
@@ -411,23 +421,13 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds to the text. Only what is new is searched: what can be seen of it is asked for with each piece.
-    fn take_text(&mut self, piece: &str) {
-        let known = self.text.len().saturating_sub(THINK_CLOSE.len());
-        self.text.push_str(piece);
-        if self.closed_at.is_none() {
-            let start = (0..=known).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or_default();
-            self.closed_at = self.text[start..].find(THINK_CLOSE).map(|at| start + at);
-        }
-    }
-
     fn take_content(&mut self, content: &Value) {
         match content {
-            Value::String(piece) => self.take_text(piece),
+            Value::String(piece) => self.text.push(piece),
             // Mistral's thinking parts are for display; the text parts are the answer.
             Value::Array(parts) => {
                 for part in parts {
-                    self.take_text(part["text"].as_str().or(part.as_str()).unwrap_or_default());
+                    self.text.push(part["text"].as_str().or(part.as_str()).unwrap_or_default());
                 }
             }
             _ => {}
@@ -436,29 +436,38 @@ impl Reader {
 
     /// Joins the fragments of one item of OpenRouter's reasoning; different items are never merged.
     fn take_detail(&mut self, fragment: &Value) {
-        let same = match &fragment["index"] {
+        let place = match &fragment["index"] {
             Value::Null => None,
             index => {
                 let item = (index.to_string(), fragment["type"].to_string());
-                let place = *self.places.entry(item).or_insert(self.details.len());
-                self.details.get_mut(place)
+                Some(*self.places.entry(item).or_insert(self.details.len()))
             }
         };
-        let (Some(Value::Object(detail)), Some(fragment)) = (same, fragment.as_object()) else {
-            self.details.push(fragment.clone());
-            return;
+        let is_last = place.is_none_or(|at| at + 1 >= self.details.len());
+        let item = place.and_then(|at| self.details.get_mut(at)).filter(|item| item.is_object());
+        let before = item.as_deref().and_then(detail).map(str::len);
+        let item = match (item, fragment) {
+            (Some(item), Value::Object(fragment)) => {
+                join(item, fragment);
+                &*item
+            }
+            _ => {
+                self.details.push(fragment.clone());
+                fragment
+            }
         };
-        for (name, value) in fragment {
-            match (detail.get_mut(name), value) {
-                (Some(Value::String(old)), Value::String(new))
-                    if matches!(name.as_str(), "text" | "summary" | "data") =>
-                {
-                    old.push_str(new);
+        match (before, detail(item)) {
+            (Some(before), Some(after)) if after.len() <= before => {}
+            (_, None) => {}
+            _ if !is_last || self.is_out_of_order => self.is_out_of_order = true,
+            (Some(before), Some(after)) => {
+                self.details_text.push_str(after.get(before..).unwrap_or_default())
+            }
+            (None, Some(after)) => {
+                if std::mem::replace(&mut self.has_detail, true) {
+                    self.details_text.push('\n');
                 }
-                (Some(_), Value::Null) => {}
-                _ => {
-                    detail.insert(name.clone(), value.clone());
-                }
+                self.details_text.push_str(after);
             }
         }
     }
@@ -470,19 +479,25 @@ impl Reader {
         let name = function["name"].as_str().unwrap_or_default();
         let known = match index {
             // A new id under an index in use is a new call: some servers send index 0 for all.
-            Some(_) => self
-                .calls
-                .iter()
-                .rposition(|call| call.index == index)
+            Some(index) => self
+                .by_index
+                .get(&index)
+                .copied()
                 .filter(|at| id.is_empty() || self.calls[*at].id.is_empty() || self.calls[*at].id == id),
-            None if !id.is_empty() => self.calls.iter().position(|call| call.id == id),
+            None if !id.is_empty() => self.by_id.get(id).copied(),
             None if !name.is_empty() => None,
             None => self.calls.len().checked_sub(1),
         };
         let at = known.unwrap_or_else(|| {
-            self.calls.push(HalfCall { index, ..HalfCall::default() });
+            self.calls.push(HalfCall::default());
             self.calls.len() - 1
         });
+        if let Some(index) = index {
+            self.by_index.insert(index, at);
+        }
+        if !id.is_empty() && self.calls[at].id.is_empty() {
+            self.by_id.entry(id.to_owned()).or_insert(at);
+        }
         let call = &mut self.calls[at];
         if call.id.is_empty() {
             call.id.push_str(id);
@@ -563,7 +578,7 @@ impl Reader {
         } else if let Some(reasoning) = self.reasoning_content {
             parts.push(Part::Vendor(json!({"reasoning_content": reasoning}).to_string()));
         }
-        let text = without_thinking(&self.text, self.closed_at).unwrap_or_default();
+        let text = self.text.without_thinking().unwrap_or_default();
         if !text.trim().is_empty() {
             parts.push(Part::Text(text.to_owned()));
         }
@@ -609,24 +624,19 @@ fn is_botched(word: &str) -> bool {
     word == "malformed_function_call" || word.starts_with("function_call_filter")
 }
 
-const THINK_OPEN: &str = "<think>";
-const THINK_CLOSE: &str = "</think>";
-
-/// The text after a thinking block at its very beginning; all of it if there is none; absent while such a
-/// block is still open. A closing tag alone on its line, with nothing opened before it, ends a block that
-/// the server's template had opened. Tags further on are the answer's own.
-fn without_thinking(text: &str, closed_at: Option<usize>) -> Option<&str> {
-    let parted = closed_at.map(|at| (&text[..at], &text[at + THINK_CLOSE.len()..]));
-    if text.trim_start().starts_with(THINK_OPEN) {
-        return parted.map(|(_, after)| after.trim_start());
-    }
-    if let Some((before, after)) = parted {
-        let alone = before.ends_with('\n') && after.starts_with('\n');
-        if alone && !before.contains(THINK_OPEN) && !before.contains("```") {
-            return Some(after.trim_start());
+/// Adds what is new of an item of reasoning to what is there of it.
+fn join(item: &mut Value, fragment: &Map<String, Value>) {
+    for (name, value) in fragment {
+        match (item.get_mut(name), value) {
+            (Some(Value::String(old)), Value::String(new))
+                if matches!(name.as_str(), "text" | "summary" | "data") =>
+            {
+                old.push_str(new);
+            }
+            (Some(_), Value::Null) => {}
+            _ => item[name.as_str()] = value.clone(),
         }
     }
-    Some(text)
 }
 
 #[cfg(test)]
@@ -728,38 +738,6 @@ mod tests {
             r#"{"tool_calls":[{"index":0,"function":{"name":"ad"}}]}"#,
         ]);
         assert_eq!(pieces, [call("a", "Read", "{}")]);
-    }
-
-    #[test]
-    fn thinking_at_the_beginning_is_no_answer_and_later_tags_are() {
-        for (text, answer) in [
-            ("\n<think>a</think>\n\nb", Some("b")),
-            ("<think>a", None),
-            ("<think>é</think>é</think>", Some("é</think>")),
-            ("hm\n</think>\nb", Some("b")),
-            ("Use <think>x</think> so", Some("Use <think>x</think> so")),
-            ("```\n</think>\n```", Some("```\n</think>\n```")),
-        ] {
-            let mut whole = Reader::default();
-            whole.take_text(text);
-            assert_eq!(without_thinking(&whole.text, whole.closed_at), answer, "{text}");
-            let mut pieces = Reader::default();
-            text.chars().for_each(|piece| pieces.take_text(&piece.to_string()));
-            assert_eq!(pieces.closed_at, whole.closed_at, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_shown_of_a_growing_text_never_shrinks() {
-        let mut reader = Reader::default();
-        let mut shown = String::new();
-        for piece in [" ", "<th", "ink>", "no ", "</thi", "nk>", "\n\nyes", " sir"] {
-            reader.take_text(piece);
-            let visible = reader.visible_text();
-            assert!(visible.starts_with(&shown), "{visible:?} after {shown:?}");
-            shown = visible.to_owned();
-        }
-        assert_eq!(shown, "yes sir");
     }
 
     #[test]

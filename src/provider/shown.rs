@@ -23,9 +23,13 @@ pub fn block(text: &str) -> Option<Value> {
 }
 
 /// The text of OpenRouter's items of reasoning.
-pub fn details(items: &[Value]) -> String {
-    let text = |item: &Value| Some(item["text"].as_str().or(item["summary"].as_str())?.to_owned());
-    items.iter().filter_map(text).collect::<Vec<_>>().join("\n")
+fn details(items: &[Value]) -> String {
+    items.iter().filter_map(detail).collect::<Vec<_>>().join("\n")
+}
+
+/// The text of one of them.
+pub fn detail(item: &Value) -> Option<&str> {
+    item["text"].as_str().or(item["summary"].as_str())
 }
 
 /// A block of a reply in progress, as much of it as has come.

@@ -5,6 +5,7 @@
 
 use serde_json::json;
 
+use super::json::without_nul;
 use super::{Api, Host, Settings};
 
 /// The tokens for thinking where a model wants a number and none was given.
@@ -85,7 +86,8 @@ pub fn messages_members(settings: &Settings) -> String {
     // The form of the answer stands beside the effort.
     let effort = effort(settings).map(|effort| format!(r#""effort":{}"#, json!(effort)));
     let format = settings.native_answer();
-    let format = format.map(|schema| format!(r#""format":{{"type":"json_schema","schema":{schema}}}"#));
+    let format =
+        format.map(|schema| format!(r#""format":{{"type":"json_schema","schema":{}}}"#, without_nul(schema)));
     let config: Vec<String> = effort.into_iter().chain(format).collect();
     if !config.is_empty() {
         members.push_str(&format!(r#","output_config":{{{}}}"#, config.join(",")));

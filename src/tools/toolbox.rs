@@ -3,6 +3,7 @@
 //! The worker is started by the first call that needs it, and again if it was killed. Its answers are
 //! hostile input: a tool may have taken it over.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -19,6 +20,7 @@ use super::executables::{self, Executable, Found};
 use super::places::replace_folder;
 use super::rates::Fetched;
 use super::requests::program_request;
+use super::truncate::HeadTail;
 use super::{
     Arguments, Outcome, Spec, Surroundings, Workspace, access, arguments, asking, bash, belongs_to_worker,
     command, execute, in_private_folder, leaves_private_folder, needs_shell, quotes, schema, slips, write,
@@ -41,6 +43,8 @@ const LIMIT: Duration = Duration::from_secs(600);
 const MILLISECOND: Duration = Duration::from_millis(1);
 /// How long a program may take to describe itself.
 const DESCRIPTION_LIMIT: Duration = Duration::from_secs(10);
+/// The longest text that is taken from the worker: every tool keeps far below it.
+const MOST_TEXT_BYTES: usize = 1024 * 1024;
 
 /// The tools of a run.
 pub struct Toolbox {
@@ -475,15 +479,16 @@ impl Toolbox {
                 return Ok(Outcome::error(self.without_places(&format!("{name} did not finish: {reason}"))));
             }
         };
-        let Ok(Value::Object(answer)) = serde_json::from_str(&answer) else {
+        let Ok(Value::Object(answer)) = crate::provider::parse(&answer) else {
             self.worker = None;
             return Ok(Outcome::error(format!(
                 "{name} did not finish: what came back from its process is no answer"
             )));
         };
         let text = answer.get("text").and_then(Value::as_str).unwrap_or_default();
+        let text = &bounded(text);
         let mut text = match shows_files(name) {
-            true => text.to_owned(),
+            true => text.clone().into_owned(),
             false => self.without_places(text),
         };
         let is_error = answer.get("is_error").and_then(Value::as_bool).unwrap_or(true);
@@ -561,6 +566,16 @@ impl Toolbox {
     }
 }
 
+/// A text of the worker's, without its middle where it is longer than any tool makes one.
+fn bounded(text: &str) -> Cow<'_, str> {
+    if text.len() <= MOST_TEXT_BYTES {
+        return Cow::Borrowed(text);
+    }
+    let mut kept = HeadTail::new(MOST_TEXT_BYTES / 2, MOST_TEXT_BYTES / 2);
+    kept.push(text.as_bytes());
+    Cow::Owned(kept.parts().text())
+}
+
 /// The images of an answer that can be sent; the text gets a line for each that cannot.
 fn images(shown: &[Value], is_error: bool, text: &mut String) -> Vec<Image> {
     const MOST_IMAGES: usize = 20;
@@ -609,6 +624,14 @@ mod tests {
         assert_eq!(limit("Bash", in_background), Duration::from_secs(30));
         assert_eq!(limit("BashOutput", json!({"bash_id": "bash_1"})), Duration::from_secs(30));
         assert_eq!(limit("Write", json!({"timeout": 5})), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn a_text_longer_than_any_tool_makes_one_loses_its_middle() {
+        let half = "ä".repeat(MOST_TEXT_BYTES / 4);
+        assert_eq!(bounded(&half.repeat(2)), half.repeat(2));
+        let text = format!("{half}{}{half}", "x".repeat(1000));
+        assert_eq!(bounded(&text), format!("{half}\n[… 1000 bytes left out …]\n{half}"));
     }
 
     #[test]

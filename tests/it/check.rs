@@ -132,6 +132,7 @@ pub fn body(api: Api, bytes: &[u8]) -> Checked {
     for (key, value) in body {
         no_nulls_and_empty_lists(key, value)?;
     }
+    no_nul(&value)?;
     match api {
         Api::Anthropic => anthropic_body(body, messages),
         Api::OpenAi | Api::OpenRouter => openai_body(api, body, messages),
@@ -142,6 +143,19 @@ pub fn body(api: Api, bytes: &[u8]) -> Checked {
 fn no_nulls_and_empty_lists(key: &str, value: &Value) -> Checked {
     ensure(!value.is_null(), || format!("{key} is null"))?;
     ensure(value.as_array().is_none_or(|list| !list.is_empty()), || format!("{key} is an empty list"))
+}
+
+/// Many servers keep what they are sent where a text may hold no NUL.
+fn no_nul(value: &Value) -> Checked {
+    let text = |text: &str| ensure(!text.contains('\0'), || format!("a text holds a NUL: {text:?}"));
+    match value {
+        Value::String(string) => text(string),
+        Value::Array(list) => list.iter().try_for_each(no_nul),
+        Value::Object(object) => {
+            object.iter().try_for_each(|(name, value)| text(name).and_then(|()| no_nul(value)))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn tools_are_wanted(body: &Map<String, Value>, history_has_calls: bool) -> Checked {
@@ -324,6 +338,7 @@ fn openai_call<'a>(call: &'a Value, place: &str) -> Result<&'a str, String> {
         text_at(function, "arguments").ok_or_else(|| format!("{place} has no string of arguments"))?;
     let parsed: Result<Map<String, Value>, _> = serde_json::from_str(arguments);
     ensure(parsed.is_ok(), || format!("{place} has the arguments {arguments:?}, no JSON object"))?;
+    no_nul(&Value::Object(parsed.unwrap_or_default()))?;
     let id = text_at(call, "id").unwrap_or_default();
     ensure(!id.is_empty() && id.chars().count() <= 40, || format!("{place} has the id {id:?}"))?;
     Ok(id)

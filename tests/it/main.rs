@@ -23,6 +23,7 @@ mod executables;
 mod exit_codes;
 mod faults;
 mod files;
+mod hostile;
 mod images;
 mod interactive;
 mod json_schema;
