@@ -241,7 +241,7 @@ fn another_start_runs_what_failed_for_a_reason_outside_the_prompt_and_what_is_na
     start(&[]).code(75);
     start(&[]).code(1);
     start(&[]).code(1);
-    start(&["-r", "4 20"]).code(75);
+    start(&["-r", "4 20"]).code(1);
     are_answered(&stage, &prompts, &start(&[]));
     let counts = asked.all();
     assert_eq!([0, 1, 2, 3].map(|number: usize| counts[&prompts[number]]), [1, 2, 2, 2]);
@@ -317,7 +317,7 @@ fn a_line_that_is_no_message_costs_no_more_than_itself() {
     stage
         .write("queue.jsonl", format!("{{\"id\": 7, \"type\":\n{good}{{\"id\":\"last\",\"type\":\"user\"}}"));
     let path = path_without_parallel(&stage);
-    run(script(&stage, port, &[], &[]).env("PATH", &path)).code(75);
+    run(script(&stage, port, &[], &[]).env("PATH", &path)).code(1);
     let found = results(&stage);
     let codes: Vec<_> = found.iter().map(|(id, result)| (id.as_str(), result["code"].as_u64())).collect();
     assert_eq!(codes, [("7", Some(2)), ("last", Some(2)), ("p0", Some(0))]);
