@@ -153,8 +153,8 @@ impl Agent {
             toolbox.hold(session.file());
         }
         match unkept {
-            Some(Unkept::Usual(reason)) => output.detail(&reason),
-            Some(Unkept::Named(reason)) => output.warn(&reason),
+            Some(Unkept::Quiet(reason)) => output.detail(&reason),
+            Some(Unkept::Warned(reason)) => output.warn(&reason),
             None if session.is_some() => output.detail(&format!("session {session_id}")),
             None => {}
         }

@@ -109,10 +109,10 @@ pub struct Begun {
 
 /// Why a run keeps no session.
 pub enum Unkept {
-    /// Nobody asked for one.
-    Usual(String),
-    /// An id was named.
-    Named(String),
+    /// Nobody asked for one, and the reason is no fault.
+    Quiet(String),
+    /// An id was named, or the disk is full.
+    Warned(String),
 }
 
 /// Finds the conversation that is wanted and reads it. Nothing is written yet, but a file that will be is locked.
@@ -234,10 +234,13 @@ impl Purpose {
     /// What it means that there can be no file. Errors: the run cannot be what was asked for.
     fn without_file(self, id: &str, error: &io::Error) -> Result<Unkept, Error> {
         let why = format!("no session is kept: {error}");
+        let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
         match self {
-            Purpose::Usual => Ok(Unkept::Usual(why)),
+            // A home that cannot be written is usual in a container; a full disk is a fault that somebody wants to know.
+            Purpose::Usual if is_full => Ok(Unkept::Warned(why)),
+            Purpose::Usual => Ok(Unkept::Quiet(why)),
             Purpose::Named if error.kind() == io::ErrorKind::AlreadyExists => Err(folder::used(id)),
-            Purpose::Named => Ok(Unkept::Named(why)),
+            Purpose::Named => Ok(Unkept::Warned(why)),
             Purpose::Continued => Err(Error::Usage(format!(
                 "there is no session to continue, and none can be kept to go on with: {error}: set XDG_STATE_HOME, \
                  or leave --continue out"

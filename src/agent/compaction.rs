@@ -139,9 +139,11 @@ impl Agent {
         }
         match self.is_full(reply) {
             true => Err(Error::Refused(format!(
-                "the conversation is too long: the server counts {} tokens, which fill the model's window: ask for \
-                 less{}, or choose a --model with a larger window",
+                "the conversation is too long: the server counts {} tokens, which fill a window of {}, so that the \
+                 reply may be to a part of it: ask for less{}, choose a --model with a larger window, or correct \
+                 --context-window",
                 reply.usage.total_input(),
+                self.settings.window().unwrap_or_default(),
                 if self.compacts { "" } else { ", leave --no-compaction out" }
             ))),
             false => Ok(false),

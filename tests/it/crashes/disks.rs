@@ -86,6 +86,19 @@ fn on_a_full_disk_a_session_is_kept_as_far_as_it_goes_and_goes_on_once_there_is_
 }
 
 #[test]
+fn on_a_disk_that_is_full_from_the_beginning_no_session_is_kept_and_a_line_says_so() {
+    let test = "on_a_disk_that_is_full_from_the_beginning_no_session_is_kept_and_a_line_says_so";
+    if !can_mount(test) {
+        return;
+    }
+    let stage = Stage::new("full from the beginning");
+    let script = format!("{FILL}\nexport XDG_STATE_HOME=$PWD/disk\nrun -p Go");
+    let (told, _) = on_a_disk(&stage, vec![done()], &script);
+    let kept = told.strip_prefix("cotter: no session is kept: \"").unwrap_or_else(|| panic!("{told}"));
+    assert!(kept.ends_with(&format!("{FULL}\nDone.\ncode 0\n")), "{told}");
+}
+
+#[test]
 fn on_a_full_disk_a_recording_keeps_whole_exchanges_and_the_session_goes_on() {
     let test = "on_a_full_disk_a_recording_keeps_whole_exchanges_and_the_session_goes_on";
     if !can_mount(test) {
