@@ -298,8 +298,10 @@ impl Agent {
     }
 
     /// Brings the session file up to date and onto the disk, behind the files that it says are written.
-    pub fn end_session(&mut self) -> Result<(), Error> {
-        self.toolbox.sync_folders();
+    pub fn end_session(&mut self, output: &mut Output) -> Result<(), Error> {
+        if let Err(why) = self.toolbox.sync_folders() {
+            output.warn(&format!("a file that was written may be gone after a loss of power: {why}"));
+        }
         self.save()?;
         self.session.as_ref().map_or(Ok(()), Session::sync)
     }

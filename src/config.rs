@@ -24,7 +24,7 @@ use crate::provider::thinking::Thinking;
 use crate::provider::{Host, Learnt, Settings, prices};
 use crate::sandbox::Setup;
 use crate::sandbox::permissions::{self, Permissions};
-use crate::session::Place;
+use crate::session::{self, Place};
 use crate::skills::Skills;
 
 mod accounts;
@@ -232,6 +232,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
     let (mut setup, containment_lines) = containment::setup_in(workspace, args, environment, own_key)?;
     forgo_temp_folder(&mut setup, &settings.tools, &executables.found, environment);
     let key_source = key_source(args, &endpoint);
+    let patience = alarm.shortened(session::MOST_PATIENCE);
     Ok(Config {
         instructions,
         fallback_models,
@@ -271,6 +272,7 @@ pub fn config(args: &Args, environment: &Environment) -> Result<Config, Error> {
             folder: sessions_folder(environment),
             keeps: !(args.no_session || args.dry_run || args.single_step),
             workspace: setup.workspace.clone(),
+            patience,
         },
         setup,
         permissions,

@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 
 pub mod cuts;
 mod reading;
+mod writing;
 
 pub use reading::Reading;
+use writing::line;
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,74 +179,6 @@ pub fn texts(parts: &[Part]) -> Vec<&str> {
         .collect()
 }
 
-/// Parts that one speaker said, as one line of JSON without the line's end.
-fn line(role: Role, parts: &[Part], origin: Option<&str>) -> String {
-    let mut line = String::from(match role {
-        Role::User => r#"{"type":"user","parts":["#,
-        Role::Assistant => r#"{"type":"assistant","parts":["#,
-    });
-    push_parts(&mut line, parts);
-    line.push(']');
-    if let Some(origin) = origin {
-        push_member(&mut line, "origin", origin);
-    }
-    line.push('}');
-    line
-}
-
-/// Adds parts as JSON with commas in between. They are written as they stand: a value in between would copy a long
-/// result several times.
-fn push_parts(line: &mut String, parts: &[Part]) {
-    for (index, part) in parts.iter().enumerate() {
-        line.push_str(if index > 0 { "," } else { "" });
-        match part {
-            Part::Text(text) => {
-                line.push_str(r#"{"type":"text""#);
-                push_member(line, "text", text);
-            }
-            Part::Image(image) => {
-                line.push_str(r#"{"type":"image""#);
-                push_member(line, "media_type", &image.media_type);
-                push_member(line, "data", &image.data);
-            }
-            Part::Vendor(text) => {
-                line.push_str(r#"{"type":"vendor""#);
-                push_member(line, "json", text);
-            }
-            Part::Result(result) => push_result(line, result),
-            Part::Call(call) => {
-                line.push_str(r#"{"type":"call""#);
-                push_member(line, "id", &call.id);
-                push_member(line, "name", &call.name);
-                push_member(line, "arguments", &call.arguments);
-                let rest = [("refusal", &call.refusal), ("extra", &call.extra)];
-                for (name, text) in rest.iter().filter_map(|(name, text)| Some((name, text.as_ref()?))) {
-                    push_member(line, name, text);
-                }
-            }
-        }
-        line.push('}');
-    }
-}
-
-fn push_result(line: &mut String, result: &CallResult) {
-    line.push_str(r#"{"type":"result""#);
-    push_member(line, "call_id", &result.call_id);
-    push_member(line, "text", &result.text);
-    line.push_str(if result.is_error { r#","is_error":true"# } else { r#","is_error":false"# });
-    if !result.images.is_empty() {
-        let images: Vec<Value> = result.images.iter().map(Image::to_json).collect();
-        line.push_str(&format!(r#","images":{}"#, Value::from(images)));
-    }
-}
-
-fn push_member(line: &mut String, name: &str, text: &str) {
-    line.push_str(",\"");
-    line.push_str(name);
-    line.push_str("\":");
-    line.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
-}
-
 /// The whole conversation.
 #[derive(Debug, Default)]
 pub struct Conversation {
@@ -254,7 +188,7 @@ pub struct Conversation {
     handed_out: (usize, usize),
     /// The calls of the last reply that have no result yet. They are kept apart since a reply may hold thousands.
     open: VecDeque<String>,
-    /// The number in the last id that was made here: all up to it are taken.
+    /// The number in the last id that was made here: no lower one is tried again.
     last_number: usize,
 }
 
@@ -367,7 +301,8 @@ impl Conversation {
     }
 
     fn unused_id(&mut self) -> String {
-        // What was passed over once stays taken, and is not looked at again.
+        // Where all were made here, as many numbers are taken as there are ids. What was passed over once is not looked
+        // at again.
         let mut number = self.ids.len().max(self.last_number) + 1;
         loop {
             let id = format!("call_{number}");

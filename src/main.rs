@@ -37,6 +37,7 @@ mod sandbox;
 mod tools;
 
 // What is kept, printed and asked.
+mod claim;
 mod error;
 mod mailbox;
 mod output;
@@ -162,7 +163,7 @@ fn converse(
     }
     let ended = work(&mut agent, args, asker, prompt, output);
     *summary = agent.summary();
-    let saved = agent.end_session();
+    let saved = agent.end_session(output);
     summary.is_kept &= saved.is_ok();
     // What tools left running ends before the answer is out, not after.
     let changed = agent.end_tools();

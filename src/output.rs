@@ -20,6 +20,7 @@ mod events;
 mod partial;
 mod stdout;
 mod summary;
+mod whole;
 
 use answer_file::AnswerFile;
 pub use events::{Retry, Said, Start};
@@ -344,8 +345,8 @@ impl Output {
         self.partial.as_ref().map_or(0, Partial::told_to)
     }
 
-    /// Tells what is new of a growing reply, and whether a block has begun, so that those behind it may be told too.
-    /// A call whose id `is_taken` gets another in the conversation.
+    /// Tells what is new of a growing reply, and whether the number of the last block told has risen: then those
+    /// behind it may be told too. A call whose id `is_taken` gets another in the conversation.
     pub fn grows(
         &mut self,
         growing: &[(u64, Growing)],
@@ -354,11 +355,11 @@ impl Output {
         let Some(partial) = &mut self.partial else { return Ok(false) };
         let before = partial.told_to();
         let events = partial.grow(growing, is_taken);
-        let has_begun = partial.told_to() > before;
+        let has_risen = partial.told_to() > before;
         for event in events {
             self.event(events::stream_event(event), Progress::Going)?;
         }
-        Ok(has_begun)
+        Ok(has_risen)
     }
 
     /// A reply is whole and in the conversation.
@@ -541,22 +542,44 @@ pub fn complain(text: &str) {
     let _ = io::stderr().write_all(format!("cotter: {}\n", visible(text)).as_bytes());
 }
 
+/// A flag's tags: two letters of a country, three of its part at most, and the end.
+const MOST_FLAG_TAGS: usize = 6;
+
 /// The text with control characters, those that turn the reading direction and those that cannot be seen made visible:
 /// on a terminal they could hide or fake what is shown.
 fn visible(text: &str) -> String {
+    // Tags spell which part of a country a black flag is of; anywhere else they could spell anything unseen.
+    let mut tags_left = 0;
     text.chars()
         .map(|character| match character {
-            '\n' | '\t' => character,
-            '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'),
-            '\u{7f}' => '\u{2421}',
-            '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
-            '\u{61c}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
-            // Letters without width or shape make two names look alike. Joiners stay: scripts and emoji need them.
-            '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{180e}' | '\u{ad}' => '\u{fffd}',
-            '\u{2028}' | '\u{2029}' | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
-            _ => character,
+            '\u{1f3f4}' => {
+                tags_left = MOST_FLAG_TAGS;
+                character
+            }
+            '\u{e0030}'..='\u{e0039}' | '\u{e0061}'..='\u{e007a}' | '\u{e007f}' if tags_left > 0 => {
+                tags_left -= 1;
+                character
+            }
+            _ => {
+                tags_left = 0;
+                visible_character(character)
+            }
         })
         .collect()
+}
+
+fn visible_character(character: char) -> char {
+    match character {
+        '\n' | '\t' => character,
+        '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + character as u32).unwrap_or('\u{fffd}'),
+        '\u{7f}' => '\u{2421}',
+        '\u{80}'..='\u{9f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        '\u{61c}' | '\u{200e}' | '\u{200f}' => '\u{fffd}',
+        // Letters without width or shape make two names look alike. Joiners stay: scripts and emoji need them.
+        '\u{200b}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{180e}' | '\u{ad}' => '\u{fffd}',
+        '\u{2028}' | '\u{2029}' | '\u{e0000}'..='\u{e007f}' => '\u{fffd}',
+        _ => character,
+    }
 }
 
 /// The same on one line.
@@ -599,5 +622,10 @@ mod tests {
         assert_eq!(visible(invisible), shown);
         let joined = "\u{1f468}\u{200d}\u{1f33e} \u{645}\u{6cc}\u{200c}\u{62e}";
         assert_eq!(visible(joined), joined);
+        let scotland = "\u{1f3f4}\u{e0067}\u{e0062}\u{e0073}\u{e0063}\u{e0074}\u{e007f}";
+        assert_eq!(visible(scotland), scotland);
+        // What follows a flag is not hidden behind it.
+        assert_eq!(visible(&format!("{scotland}\u{e0061}")), format!("{scotland}\u{fffd}"));
+        assert_eq!(visible("\u{1f3f4}a\u{e0061}"), "\u{1f3f4}a\u{fffd}");
     }
 }

@@ -12,16 +12,12 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
+use crate::claim;
 use crate::config::{Secret, hide};
 use crate::conversation::Conversation;
 use crate::error::Error;
-
-/// How long a killed run's session is waited for: ending what its tools had started takes milliseconds, on a machine
-/// with too much to do half a second.
-const MOST_ENDING: Duration = Duration::from_secs(2);
 
 mod folder;
 mod forks;
@@ -63,7 +59,13 @@ pub struct Place {
     pub keeps: bool,
     /// The folder that the run works in.
     pub workspace: PathBuf,
+    /// How long a session that is in use is waited for.
+    pub patience: Duration,
 }
+
+/// How long a killed run's session is waited for at most: ending what its tools had started takes milliseconds, on a
+/// machine with too much to do half a second.
+pub const MOST_PATIENCE: Duration = Duration::from_secs(2);
 
 /// How a run begins.
 pub struct Start {
@@ -169,7 +171,7 @@ fn read(path: &Path, place: &Place) -> Result<Kept, Error> {
 
 /// A conversation whose file is added to.
 fn go_on(path: PathBuf, place: &Place) -> Result<Start, Error> {
-    let mut session = Session::open(&path)?;
+    let mut session = Session::open(&path, place.patience)?;
     let kept = reading::read(&session.file, &place.workspace).map_err(|why| unusable(&path, &why))?;
     session.mend = Some(Mend { whole: kept.whole, read: kept.read, needs_line_end: kept.needs_line_end });
     Ok(start(folder::id_of(&path), kept, Planned::Open(session)))
@@ -279,11 +281,6 @@ impl Session {
         make_folder(folder).map_err(at)?;
         let file = new_file(&path).map_err(at)?;
         let mut session = Session::of(path.clone(), file);
-        session.lock().map_err(at)?;
-        if !folder::is_at(&session.file, &path) {
-            // Another run with this id has taken the file for what a killed one had left, and makes its own.
-            return Err(at(io::ErrorKind::AlreadyExists.into()));
-        }
         let first = header(id, workspace, origin, None);
         session.file.write_all(first.as_bytes()).map_err(|error| {
             // What is no session must not keep its id from the next run.
@@ -294,7 +291,7 @@ impl Session {
     }
 
     /// Opens the file of an earlier run to add to it.
-    fn open(path: &Path) -> Result<Session, Error> {
+    fn open(path: &Path, patience: Duration) -> Result<Session, Error> {
         let file = folder::open_file(path, OpenOptions::new().read(true).append(true)).map_err(|why| {
             let way = match folder::open_file(path, OpenOptions::new().read(true)) {
                 Ok(_) => ": pass --no-session-persistence to go on without adding to it",
@@ -303,35 +300,28 @@ impl Session {
             unusable(path, &format!("{why}{way}"))
         })?;
         let session = Session::of(path.to_owned(), file);
-        session.lock_soon().map_err(|_| {
-            Error::Usage(format!(
+        match session.lock_within(patience) {
+            true => Ok(session),
+            false => Err(Error::Usage(format!(
                 "the session {} is in use by another run: wait for its end, or go on with a copy of it (--fork-session)",
                 folder::id_of(path)
-            ))
-        })?;
-        Ok(session)
+            ))),
+        }
     }
 
     fn of(path: PathBuf, file: File) -> Session {
         Session { path, file, mend: None, unwritten: VecDeque::new(), secrets: Vec::new() }
     }
 
-    /// Keeps other runs from writing. Where the file system has no locks, nothing does.
-    fn lock(&self) -> io::Result<()> {
-        match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(io::Error::other("it is in use by another run")),
-            _ => Ok(()),
-        }
-    }
-
-    /// Locks the file as soon as it is free. A run that was killed holds it until all that its tools had started is
-    /// ended, in its first moment after: what is still at work must not meet what this run does.
-    fn lock_soon(&self) -> io::Result<()> {
-        let deadline = Instant::now() + MOST_ENDING;
+    /// Locks the file as soon as it is free, and gives whether it was in time. A run that was killed holds it until all
+    /// that its tools had started is ended, in its first moment after: what is still at work must not meet what this
+    /// run does.
+    fn lock_within(&self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
         loop {
-            match self.lock() {
-                Err(_) if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
-                locked => return locked,
+            match claim::lock(&self.file) {
+                false if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+                is_locked => return is_locked,
             }
         }
     }
@@ -412,8 +402,9 @@ fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
+/// A new file of this run's. Errors: `AlreadyExists` if another run has one of this name, or takes it meanwhile.
 fn new_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+    claim::create(path, OpenOptions::new().append(true).mode(0o600))
 }
 
 /// How a file names a working folder: as it is, or quoted with escapes where it is no UTF-8, so that no two folders

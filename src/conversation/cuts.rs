@@ -8,7 +8,8 @@ use std::collections::HashSet;
 
 use serde_json::json;
 
-use super::{CallResult, Conversation, Message, Part, Role, push_parts};
+use super::writing::push_parts;
+use super::{CallResult, Conversation, Message, Part, Role};
 
 /// The type of both lines.
 pub const LINE: &str = "compaction";

@@ -124,7 +124,14 @@ impl Recorder {
             }
         }
         head.push('\n');
-        self.file = Some(self.new_file("response.http", &hide(&head, &self.secrets))?);
+        let file = self.new_file("response.http", &hide(&head, &self.secrets));
+        self.file = Some(file.inspect_err(|error| {
+            // A request alone would keep the folder from the next recording. Where another run has made the response,
+            // which is a mistake of usage, nothing is removed.
+            if !matches!(error, Error::Usage(_)) {
+                self.remove("request.json");
+            }
+        })?);
         Ok(())
     }
 
@@ -142,10 +149,13 @@ impl Recorder {
 
     /// Leaves no half of an exchange that the disk did not take: those before it are a whole recording.
     fn give_up(&self, kind: &str, error: &std::io::Error) -> Error {
-        for written in ["request.json", "response.http"] {
-            let _ = rustix::fs::unlinkat(&self.opened, self.name(written), AtFlags::empty());
-        }
+        self.remove("request.json");
+        self.remove("response.http");
         lost(&self.path(kind), error)
+    }
+
+    fn remove(&self, kind: &str) {
+        let _ = rustix::fs::unlinkat(&self.opened, self.name(kind), AtFlags::empty());
     }
 
     /// Takes the next bytes of the response's body. A server that quotes the key gets it replaced.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::io::Errno;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg, sockopt};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg, sockopt};
 use ureq::Timeout;
 use ureq::config::Config;
 use ureq::http::Uri;
@@ -268,7 +268,7 @@ fn is_family_missing(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())
 }
 
-/// Small writes leave at once. A read ends at the idle limit by itself, so that it costs one system call.
+/// What is handed to the kernel leaves at once: it is gathered here. A read ends at the idle limit by itself, so that it costs one system call.
 /// On a network, probes keep a silent connection in the tables of the routers in between: a model may
 /// think for minutes.
 fn set_up(stream: &TcpStream, is_loopback: bool, idle_timeout: Duration) -> io::Result<()> {
@@ -365,9 +365,28 @@ impl Transport for TcpTransport {
     }
 }
 
+impl Drop for TcpTransport {
+    /// Sends what is held still, as TLS's last word on a certificate that it refuses. Nobody waits for it any more, and
+    /// why the connection ends is known: whether it goes out changes nothing here. (Of the two records that TLS 1.3 says
+    /// it in, ureq hands over the first alone.)
+    fn drop(&mut self) {
+        if !self.held.is_empty() && !self.is_answered_early {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let _ = send(&self.stream, &self.held, flags);
+        }
+    }
+}
+
 impl TcpTransport {
     /// Sends what is held and so much of the output behind it, without copying either.
     fn send_held_and(&mut self, amount: usize, timeout: &NextTimeout) -> Result<(), ureq::Error> {
+        let sent = self.send(amount, timeout);
+        // Though it may not all have been taken: then nothing is sent any more.
+        self.held.clear();
+        sent
+    }
+
+    fn send(&mut self, amount: usize, timeout: &NextTimeout) -> Result<(), ureq::Error> {
         let limit = self.alarm.shortened(total_limit(timeout).unwrap_or(self.idle_timeout));
         let mut slices = [IoSlice::new(&self.held), IoSlice::new(&self.buffers.output()[..amount])];
         let mut rest = &mut slices[..];
@@ -393,7 +412,6 @@ impl TcpTransport {
                 Err(error) => return Err(io::Error::from(error).into()),
             }
         }
-        self.held.clear();
         Ok(())
     }
 }

@@ -9,6 +9,8 @@ use serde_json::Value;
 /// The most values that one text may hold. Parsed, each takes some forty times the two bytes that it is written in,
 /// and the arguments of a call are parsed several times; the longest replies of real models hold some thousands.
 const MOST_VALUES: usize = 500_000;
+/// What holds too much is this instead.
+pub const TOO_MUCH: &str = "more than 500,000 values";
 
 /// Whether so much is held in a text that parsing it would take a large part of a machine's memory.
 pub fn holds_too_much(text: &str) -> bool {
@@ -75,6 +77,7 @@ mod tests {
 
     #[test]
     fn values_are_counted_outside_strings() {
+        assert_eq!(TOO_MUCH.replace(',', ""), format!("more than {MOST_VALUES} values"));
         let numbers = |count: usize| format!("[{}0]", "0,".repeat(count - 1));
         assert!(!holds_too_much(&numbers(MOST_VALUES)));
         assert!(holds_too_much(&numbers(MOST_VALUES + 1)));

@@ -248,7 +248,7 @@ pub fn headers(settings: &Settings) -> Vec<(String, String)> {
     headers
 }
 
-/// Splices in where a cache mark may be.
+/// The cache mark, spliced in where a message may carry one.
 const MARK: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
 /// The images of a result that are sent. In a failed one Anthropic takes only text.
@@ -498,7 +498,7 @@ pub fn parse(text: &str) -> Result<Value, Fault> {
 /// Parses JSON likewise, and gives the text too, as it can be sent back: as it came, unless it was mended.
 pub fn parse_and_mend(text: &str) -> Result<(Value, Cow<'_, str>), Fault> {
     if json::holds_too_much(text) {
-        let why = format!("it holds more than 500,000 values: {}", excerpt(text));
+        let why = format!("it holds {}: {}", json::TOO_MUCH, excerpt(text));
         return Err(Fault::Malformed(why));
     }
     let parsed = match serde_json::from_str(text) {
@@ -593,7 +593,8 @@ fn plain_name(name: &str) -> &str {
 }
 
 /// The text of the object that the arguments are: nothing and `null` mean an empty one, and an object
-/// encoded twice is decoded once more. Sound text is kept as it came; what goes back is what is run.
+/// encoded twice is decoded once more. Sound text is kept as it came; what goes back is what is run, but for a NUL
+/// character, which goes back as U+FFFD.
 ///
 /// Errors say what the arguments are instead.
 fn object_text(raw: &str) -> Result<String, &'static str> {
@@ -605,7 +606,7 @@ fn object_text(raw: &str) -> Result<String, &'static str> {
         return Err("nested too deeply");
     }
     if json::holds_too_much(trimmed) {
-        return Err("more than 500,000 values");
+        return Err(json::TOO_MUCH);
     }
     match parse_and_mend(trimmed) {
         Ok((Value::Null, _)) => Ok("{}".to_owned()),

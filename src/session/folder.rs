@@ -8,10 +8,11 @@ use std::io::{self, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags};
+use rustix::fs::OFlags;
 
 use super::id::begins_an_id;
 use super::{is_id, name_of, reading};
+use crate::claim;
 use crate::error::Error;
 
 /// The shortest beginning of an id that names a session.
@@ -58,28 +59,10 @@ pub fn open_file(path: &Path, options: &mut OpenOptions) -> Result<File, String>
 /// `Usage` names the way to go on with the one that is there.
 pub fn check_unused(folder: &Path, id: &str) -> Result<(), Error> {
     let path = path_of(folder, id);
-    remove_abandoned(&path, reading::is_unbegun);
+    claim::remove_abandoned(&path, reading::is_unbegun);
     match path.symlink_metadata() {
         Ok(_) => Err(used(id)),
         Err(_) => Ok(()),
-    }
-}
-
-/// Removes a file that no run has open any more, if it is of no use.
-pub fn remove_abandoned(path: &Path, is_useless: impl Fn(&File) -> bool) {
-    let Ok(file) = open_file(path, OpenOptions::new().read(true)) else { return };
-    let is_free = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    if is_free && is_useless(&file) && is_at(&file, path) {
-        let _ = fs::remove_file(path);
-    }
-}
-
-/// Whether an open file is the one of this name.
-pub fn is_at(file: &File, path: &Path) -> bool {
-    let marks = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
-    match (file.metadata(), path.symlink_metadata()) {
-        (Ok(open), Ok(there)) => marks(open) == marks(there),
-        _ => false,
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::{Mend, Session, folder, header, make_folder, new_file};
+use crate::claim;
 use crate::error::Error;
 
 /// A copy that is yet to be made.
@@ -35,7 +36,8 @@ impl Fork {
         let path = folder::path_of(&self.folder, id);
         let unfinished = self.folder.join(format!(".{id}.part"));
         // What a run has left that was killed while it copied would keep the id for ever.
-        folder::remove_abandoned(&unfinished, |_| true);
+        claim::remove_abandoned(&unfinished, |_| true);
+        // One that is not to be had is another run's, and stays.
         let created = make_folder(&self.folder).and_then(|()| new_file(&unfinished));
         let made = created.and_then(|file| {
             let copied = self.copy(Session::of(path.clone(), file), id, origin);
@@ -53,9 +55,8 @@ impl Fork {
         })
     }
 
-    /// Copies into a new file, which is locked first.
+    /// Copies into a new file.
     fn copy(&self, mut session: Session, id: &str, origin: &str) -> io::Result<Session> {
-        session.lock()?;
         let opened = folder::open_file(&self.path, OpenOptions::new().read(true));
         let mut from = BufReader::with_capacity(64 * 1024, opened.map_err(io::Error::other)?);
         let header_bytes = from.skip_until(b'\n')? as u64;
@@ -81,7 +82,10 @@ impl Fork {
 /// Gives a file a name that no other has. Not every file system can be asked that in one step.
 fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => fs::rename(from, to),
+        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => match to.symlink_metadata() {
+            Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(_) => fs::rename(from, to),
+        },
         renamed => Ok(renamed?),
     }
 }

@@ -1,6 +1,8 @@
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
+use rustix::fs::{FlockOperation, flock};
+
 use super::*;
 use crate::conversation::{Part, Parts};
 
@@ -17,7 +19,7 @@ impl Folder {
     }
 
     fn place(&self) -> Place {
-        Place { folder: Some(self.0.clone()), keeps: true, workspace: "/w".into() }
+        Place { folder: Some(self.0.clone()), keeps: true, workspace: "/w".into(), patience: Duration::ZERO }
     }
 
     fn open(&self, source: Source, fork: bool) -> Result<Start, Error> {
@@ -140,6 +142,57 @@ fn a_copy_that_was_not_finished_is_made_anew() {
     drop(copied);
     let copy = fs::read_to_string(folder::path_of(&folder.0, other)).unwrap();
     assert_eq!(copy, header(other, Path::new("/w"), "test", Some(ID)));
+}
+
+/// Two runs with one new id both went on, one without a session or with one whose name another's file had taken.
+#[test]
+fn of_many_runs_with_one_new_id_one_goes_on() {
+    let folder = Folder::new("one-id");
+    fs::write(folder::path_of(&folder.0, ID), header(ID, Path::new("/w"), "test", None)).unwrap();
+    for round in 0..60 {
+        let other = format!("550e8400-e29b-41d4-a716-{round:012}");
+        let forks = round % 2 == 1;
+        let source = if forks { named() } else { Source::New };
+        let wanted = &Wanted { source, fork: forks, id: Some(other.clone()) };
+        let begin = || open(wanted, &folder.place(), "").and_then(|start| start.begin("test", Vec::new()));
+        let all_done = std::sync::Barrier::new(4);
+        let run = || {
+            let begun = begin();
+            // Whoever has a session has it until all the others were refused.
+            all_done.wait();
+            begun
+        };
+        let begun: Vec<_> = std::thread::scope(|scope| {
+            let runs: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+            runs.into_iter().map(|run| run.join().unwrap()).collect()
+        });
+        let mut kept = 0;
+        for begun in begun {
+            match begun {
+                Ok(Begun { session: Some(session), .. }) => {
+                    kept += 1;
+                    assert_eq!(
+                        session.file.metadata().unwrap().len(),
+                        session.path.metadata().unwrap().len()
+                    );
+                }
+                Ok(_) => panic!("it goes on without a session"),
+                Err(error) => assert_eq!(
+                    (error.exit_code(), error.to_string()),
+                    (
+                        2,
+                        format!(
+                            "there is a session {other} already: go on with it by -r {other}, or choose another id"
+                        )
+                    )
+                ),
+            }
+        }
+        assert_eq!(kept, 1, "round {round}");
+        let first = header(&other, Path::new("/w"), "test", forks.then_some(ID));
+        assert_eq!(fs::read_to_string(folder::path_of(&folder.0, &other)).unwrap(), first);
+    }
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 61, "nothing unfinished is left");
 }
 
 /// Where a file system has no locks, the second to write finds out before it writes.

@@ -43,6 +43,7 @@ pub mod rules;
 pub mod schema;
 pub mod skill;
 pub mod slips;
+pub mod temporary;
 pub mod terminal;
 pub mod toolbox;
 pub mod truncate;

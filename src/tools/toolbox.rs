@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -127,6 +128,8 @@ impl Toolbox {
     /// Has what tools start hold the lock of this file too.
     pub fn hold(&mut self, file: &File) {
         self.held = Held::new(file);
+        // One that was started to have programs describe themselves does not hold it: the next one will.
+        self.worker = None;
     }
 
     /// Offers these programs too, after all others and in this order. Those without a description are asked
@@ -419,24 +422,35 @@ impl Toolbox {
         Ok(outcome)
     }
 
-    /// Notes the folder of a file that was written, and those above it in the workspace, which may be new.
+    /// Notes the folder of a file that was written, and those above it where tools may write, which may be new.
     fn note_folders(&mut self, path: &str) {
         let found = self.workspace.find(path).map(|path| write::follow_links(&path));
         let Ok(Ok(file)) = found else { return };
-        let folders = file.ancestors().skip(1).enumerate();
-        let noted = folders.filter(|(index, folder)| *index == 0 || folder.starts_with(&self.workspace.root));
-        self.unsynced.extend(noted.map(|(_, folder)| folder.to_owned()));
+        let writable = self.setup.policy.writable.iter();
+        let within: Vec<&Path> = writable.map(PathBuf::as_path).chain([&*self.workspace.root]).collect();
+        self.unsynced.extend(folders_above(&file, &within));
     }
 
     /// Sees that the names of the files that Write and Edit have made are on the disk, as their contents are. It is
     /// done once, since each time can take as long as a hundred writes. A folder that is no more is passed over.
-    pub fn sync_folders(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// The first folder that may not be on the disk, and why.
+    pub fn sync_folders(&mut self) -> Result<(), String> {
         // A tool may have put a FIFO in its place, which would be waited for.
         let flags = (OFlags::DIRECTORY | OFlags::NONBLOCK).bits() as i32;
+        let mut failed = Ok(());
         for folder in std::mem::take(&mut self.unsynced) {
-            let opened = OpenOptions::new().read(true).custom_flags(flags).open(folder);
-            let _ = opened.and_then(|folder| folder.sync_all());
+            let opened = OpenOptions::new().read(true).custom_flags(flags).open(&folder);
+            match opened.and_then(|opened| opened.sync_all()) {
+                Err(error) if failed.is_ok() && !needs_no_sync(&error) => {
+                    failed = Err(format!("\"{}\" may not be on the disk: {error}", folder.display()));
+                }
+                _ => {}
+            }
         }
+        failed
     }
 
     /// The time that a command is given which may take so long: no more than the run has. So the worker ends it
@@ -566,6 +580,21 @@ impl Toolbox {
     }
 }
 
+/// The folder of a file, and those above it that lie within one of these.
+fn folders_above(file: &Path, within: &[&Path]) -> Vec<PathBuf> {
+    let folders = file.ancestors().skip(1).enumerate();
+    let is_noted =
+        |index: usize, folder: &Path| index == 0 || within.iter().any(|outer| folder.starts_with(outer));
+    folders.filter(|(index, folder)| is_noted(*index, folder)).map(|(_, folder)| folder.to_owned()).collect()
+}
+
+/// Whether there is nothing to sync: a folder was removed, or something else put in its place, or its file system
+/// syncs no folders.
+fn needs_no_sync(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, Unsupported};
+    matches!(error.kind(), NotFound | NotADirectory | InvalidInput | Unsupported)
+}
+
 /// A text of the worker's, without its middle where it is longer than any tool makes one.
 fn bounded(text: &str) -> Cow<'_, str> {
     if text.len() <= MOST_TEXT_BYTES {
@@ -624,6 +653,16 @@ mod tests {
         assert_eq!(limit("Bash", in_background), Duration::from_secs(30));
         assert_eq!(limit("BashOutput", json!({"bash_id": "bash_1"})), Duration::from_secs(30));
         assert_eq!(limit("Write", json!({"timeout": 5})), Duration::from_secs(600));
+    }
+
+    #[test]
+    fn new_folders_below_any_place_where_tools_may_write_are_synced() {
+        let within = ["/add", "/w"].map(Path::new);
+        let above = |file| folders_above(Path::new(file), &within);
+        assert_eq!(above("/w/a/b/c"), ["/w/a/b", "/w/a", "/w"].map(PathBuf::from));
+        assert_eq!(above("/add/a/c"), ["/add/a", "/add"].map(PathBuf::from));
+        assert_eq!(above("/elsewhere/a/c"), ["/elsewhere/a"].map(PathBuf::from));
+        assert_eq!(above("/added/a/c"), ["/added/a"].map(PathBuf::from));
     }
 
     #[test]

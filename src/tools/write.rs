@@ -6,19 +6,18 @@
 //! (hard links, a mount point, a folder that may not be written), the file is rewritten in place. Whoever is killed
 //! between the two names leaves the whole new file as `.cotter-NAME-N.tmp`, which the next write to NAME removes.
 
-use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, FallocateFlags, FlockOperation, OFlags, XattrFlags};
+use rustix::fs::{AtFlags, CWD, FallocateFlags, OFlags, XattrFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+use crate::claim;
 use crate::tools::opening::{self, Kind};
+use crate::tools::temporary::{Temporary, create_beside, create_unnamed, named_beside, own_link};
 use crate::tools::{Arguments, Outcome, Spec, Workspace, arguments, slips};
 
 /// What the model is told of `Write`.
@@ -271,12 +270,6 @@ fn swap(target: &Path, content: &[u8], old: Option<&Old>) -> Result<(), Failure>
     })
 }
 
-/// A whole new file beside the one that it is for. It is locked as long as it is in use.
-struct Temporary {
-    path: PathBuf,
-    _file: File,
-}
-
 /// Where a file is that had no name.
 enum Written {
     /// Under the name that it is for, which was free.
@@ -296,10 +289,10 @@ fn write_unnamed(target: &Path, content: &[u8], old: Option<&Old>) -> Result<Wri
     if old.is_none() && name(target).is_ok() {
         return Ok(Written::InPlace);
     }
-    // Before it has a name, so that nobody takes it for what a killed process has left.
-    let _ = lock(&file);
+    // Before it has a name, so that nobody takes it for what a killed process has left. Nobody else has it open.
+    claim::lock(&file);
     Ok(match named_beside(target, name) {
-        Ok((path, ())) => Written::Beside(Temporary { path, _file: file }),
+        Ok((path, ())) => Written::Beside(Temporary::new(path, file)),
         Err(_) => Written::Nowhere,
     })
 }
@@ -307,16 +300,10 @@ fn write_unnamed(target: &Path, content: &[u8], old: Option<&Old>) -> Result<Wri
 /// Writes a file of a temporary name, and removes it if that fails.
 fn write_named(target: &Path, content: &[u8], old: Option<&Old>) -> Result<Temporary, Failure> {
     let (path, file) = create_beside(target, old.is_some()).map_err(Failure::of)?;
-    let _ = lock(&file);
     fill(&file, content, old).inspect_err(|_| {
         let _ = fs::remove_file(&path);
     })?;
-    Ok(Temporary { path, _file: file })
-}
-
-/// Marks a file as in use. Not every filesystem has locks; then nobody gets one, and nothing is removed.
-fn lock(file: &File) -> rustix::io::Result<()> {
-    rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive)
+    Ok(Temporary::new(path, file))
 }
 
 fn fill(mut file: &File, content: &[u8], old: Option<&Old>) -> Result<(), Failure> {
@@ -326,74 +313,6 @@ fn fill(mut file: &File, content: &[u8], old: Option<&Old>) -> Result<(), Failur
         keep_attributes(old, file).map_err(Failure::Impossible)?;
     }
     file.sync_all().map_err(Failure::Broken)
-}
-
-/// The mode of a new file, from which the kernel takes what the umask forbids. Where it is to replace a
-/// file, nobody else may open it before it has that file's mode.
-fn new_mode(replaces: bool) -> u32 {
-    if replaces { 0o600 } else { 0o666 }
-}
-
-/// Creates a file without a name on the filesystem of `target`, if it has such files and /proc is there
-/// to name them by.
-fn create_unnamed(target: &Path, replaces: bool) -> Option<File> {
-    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty())?;
-    let flags = OFlags::TMPFILE.bits() as i32;
-    let file =
-        OpenOptions::new().write(true).custom_flags(flags).mode(new_mode(replaces)).open(folder).ok()?;
-    // Before Linux 6.0 some filesystems forgot the umask here. They are told by a mode that it has taken
-    // nothing from.
-    let forgot_umask = !replaces && file.metadata().ok()?.mode() & 0o777 == new_mode(replaces);
-    (own_link(&file).is_symlink() && !forgot_umask).then_some(file)
-}
-
-/// The kernel's link to a file that this process has open.
-fn own_link(file: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// Creates a file of a new name in the folder of `target`.
-fn create_beside(target: &Path, replaces: bool) -> io::Result<(PathBuf, File)> {
-    named_beside(target, |path| {
-        OpenOptions::new().write(true).create_new(true).mode(new_mode(replaces)).open(path)
-    })
-}
-
-/// Makes something of a new name in the folder of `target`. What killed processes have left there of earlier
-/// writes to `target` is removed.
-fn named_beside<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> io::Result<(PathBuf, T)> {
-    // A name may have 255 bytes.
-    const MOST_OF_NAME: usize = 200;
-    let name = target.file_name().unwrap_or_default().as_bytes();
-    let name = OsStr::from_bytes(&name[..name.len().min(MOST_OF_NAME)]);
-    let mut attempt = 0_u32;
-    loop {
-        let mut temporary = OsString::from(".cotter-");
-        temporary.push(name);
-        temporary.push(format!("-{attempt}.tmp"));
-        let path = target.with_file_name(temporary);
-        match make(&path) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists && attempt < 1000 => {
-                if !remove_abandoned(&path) {
-                    attempt += 1;
-                }
-            }
-            result => return result.map(|made| (path, made)),
-        }
-    }
-}
-
-/// Removes a temporary file that nobody uses any more, and says whether it did.
-fn remove_abandoned(path: &Path) -> bool {
-    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
-    let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(path) else { return false };
-    // Whoever uses one holds its lock, also while it gets another name. Then the lock that was just had is that of
-    // the file in its place.
-    let is_it = |file: &File| {
-        let (open, there) = (file.metadata().ok()?, fs::symlink_metadata(path).ok()?);
-        Some(open.is_file() && (open.dev(), open.ino()) == (there.dev(), there.ino()))
-    };
-    lock(&file).is_ok() && is_it(&file) == Some(true) && fs::remove_file(path).is_ok()
 }
 
 /// Gives `file` the owner, the extended attributes (access lists among them) and the mode of `old`.
@@ -793,12 +712,12 @@ pub(crate) mod tests {
         let target = folder.put("a", "old");
         let long = "n".repeat(255);
         folder.put(&long, "old");
-        let left = format!(".cotter-{}-0.tmp", &long[..200]);
+        let left = format!(".cotter-{}-0.tmp", &long[..100]);
         for name in [".cotter-a-0.tmp", ".cotter-a-1.tmp", &left, ".cotter-b-0.tmp"] {
             folder.put(name, "half");
         }
         let used = File::open(folder.path.join(".cotter-a-0.tmp")).unwrap();
-        if lock(&used).is_err() {
+        if rustix::fs::flock(&used, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
             return skipped(
                 "what_a_killed_write_has_left_goes_with_the_next_one_and_what_is_in_use_stays",
                 "there are no locks here",
@@ -840,6 +759,27 @@ pub(crate) mod tests {
                 assert_eq!(folder.get(name), content.as_bytes());
             }
         }
+    }
+
+    /// Where no file is without a name, one writer put the half-written file of another in the place of the old one.
+    #[test]
+    fn many_writers_of_files_with_names_never_show_half_a_content() {
+        let folder = Folder::new("write-many-named");
+        let target = folder.put("a", "0".repeat(20_000));
+        let write = |content: &str| {
+            let temporary = write_named(&target, content.as_bytes(), None).ok().unwrap();
+            fs::rename(&temporary.path, &target).unwrap();
+            drop(temporary);
+            let found = String::from_utf8(folder.get("a")).unwrap();
+            assert_eq!(found, found[..1].repeat(20_000));
+        };
+        let write = &write;
+        std::thread::scope(|scope| {
+            for writer in 1..5 {
+                scope.spawn(move || (0..20).for_each(|_| write(&writer.to_string().repeat(20_000))));
+            }
+        });
+        assert_eq!(folder.names(), ["a"]);
     }
 
     #[test]

@@ -98,9 +98,13 @@ fn a_run_that_is_killed_in_its_first_call_has_kept_what_was_asked_of_it() {
 /// What a killed run had started could still be at work when the next run was, which looked at what is done.
 #[test]
 fn a_run_that_is_killed_is_not_gone_on_with_before_what_it_had_started_has_ended() {
-    let flags: [&[&str]; 2] = [&[], &["--dangerously-skip-permissions"]];
+    // A tool that has to describe itself has what runs tools start before there is a session.
+    let flags: [&[&str]; 3] = [&[], &["--dangerously-skip-permissions"], &["--tool", "./mine"]];
     for flags in flags {
         let stage = Stage::new("still at work");
+        let description = r#"{"name":"mine","description":"Mine.","input_schema":{"type":"object"}}"#;
+        let mine = stage.write("mine", format!("#!/bin/sh\necho '{description}'\n"));
+        fs::set_permissions(mine, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
         let bash = ("call_1", "Bash", "{\"command\":\"ls -l /proc/self/fd >fds; touch begun; sleep 1000\"}");
         let server = Server::start(vec![asks(Api::OpenAi, "", &[bash])]);
         let args = [flags, &["--session-id", ID, "-p", "When?"]].concat();
