@@ -18,6 +18,7 @@ use crate::claim;
 use crate::config::{Secret, hide};
 use crate::conversation::Conversation;
 use crate::error::Error;
+use crate::tools::write;
 
 mod folder;
 mod forks;
@@ -255,6 +256,8 @@ impl Purpose {
 pub struct Session {
     path: PathBuf,
     file: File,
+    /// Whether this run has made it, so that its name may not be on the disk either.
+    is_new: bool,
     /// What is done to its end before the next line is added.
     mend: Option<Mend>,
     /// Lines that are still to be written.
@@ -287,6 +290,7 @@ impl Session {
             let _ = fs::remove_file(&path);
             at(error)
         })?;
+        session.is_new = true;
         Ok(session)
     }
 
@@ -310,7 +314,7 @@ impl Session {
     }
 
     fn of(path: PathBuf, file: File) -> Session {
-        Session { path, file, mend: None, unwritten: VecDeque::new(), secrets: Vec::new() }
+        Session { path, file, is_new: false, mend: None, unwritten: VecDeque::new(), secrets: Vec::new() }
     }
 
     /// Locks the file as soon as it is free, and gives whether it was in time. A run that was killed holds it until all
@@ -385,9 +389,13 @@ impl Session {
         }
     }
 
-    /// Sees that the file is on the disk.
+    /// Sees that the file is on the disk, and its name if it is new.
     pub fn sync(&self) -> Result<(), Error> {
-        self.file.sync_data().map_err(|error| self.lost(&error))
+        let named = || match self.path.parent() {
+            Some(folder) if self.is_new => write::sync_folder(folder),
+            _ => Ok(()),
+        };
+        self.file.sync_data().and_then(|()| named()).map_err(|error| self.lost(&error))
     }
 
     fn lost(&self, error: &io::Error) -> Error {

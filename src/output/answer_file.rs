@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, access};
 
 use crate::error::Error;
+use crate::tools::write::{follow_links, replace_file, sync_folder};
 
 /// The file that `-o` names.
 pub struct AnswerFile {
@@ -63,7 +64,11 @@ impl AnswerFile {
                 .open(path)
                 .and_then(|mut file| file.write_all(bytes))
                 .map_err(failed),
-            false => crate::tools::write::replace_file(path, bytes).map(drop).map_err(failed),
+            false => {
+                let folder =
+                    || self.target.as_deref().map_or(Ok(()), |target| sync_folder(folder_of(target)));
+                replace_file(path, bytes).and_then(|_| folder()).map_err(failed)
+            }
         }
     }
 }
@@ -88,7 +93,7 @@ fn is_descriptor(path: &Path) -> bool {
 
 /// Where a file lies that may not be there yet. None if that cannot be told.
 fn real_target(path: &Path) -> Option<PathBuf> {
-    let followed = crate::tools::write::follow_links(path).ok()?;
+    let followed = follow_links(path).ok()?;
     std::path::absolute(followed).ok().map(|path| crate::sandbox::paths::real(&path))
 }
 

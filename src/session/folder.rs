@@ -112,6 +112,19 @@ pub fn last(folder: &Path, workspace: &Path) -> Result<Option<PathBuf>, Error> {
     Ok(newest_first(folder)?.find(|path| beginning(path, workspace).is_some()))
 }
 
+/// Where a copy of a session lies until it is whole.
+pub fn unfinished_of(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!(".{id}.part"))
+}
+
+/// Every file that is named as such a copy is.
+pub fn unfinished(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_one =
+        |name: &str| name.strip_prefix('.').and_then(|name| name.strip_suffix(".part")).is_some_and(is_id);
+    entries.filter(move |entry| entry.file_name().to_str().is_some_and(is_one)).map(|entry| entry.path())
+}
+
 /// Every file that is named as a session is, with its id.
 fn files(folder: &Path) -> Result<impl Iterator<Item = (DirEntry, String)>, Error> {
     let entries = match fs::read_dir(folder) {

@@ -34,9 +34,11 @@ impl Fork {
     pub fn make(self, id: &str, origin: &str) -> Result<Session, Error> {
         folder::check_unused(&self.folder, id)?;
         let path = folder::path_of(&self.folder, id);
-        let unfinished = self.folder.join(format!(".{id}.part"));
-        // What a run has left that was killed while it copied would keep the id for ever.
-        claim::remove_abandoned(&unfinished, |_| true);
+        let unfinished = folder::unfinished_of(&self.folder, id);
+        // What a run has left that was killed while it copied would keep the id for ever, and be as long as the copy.
+        folder::unfinished(&self.folder).for_each(|path| {
+            claim::remove_abandoned(&path, |_| true);
+        });
         // One that is not to be had is another run's, and stays.
         let created = make_folder(&self.folder).and_then(|()| new_file(&unfinished));
         let made = created.and_then(|file| {
@@ -74,6 +76,7 @@ impl Fork {
             lines.consume(count);
             whole += count as u64;
         }
+        session.is_new = true;
         session.mend = Some(Mend { whole, read: whole, needs_line_end: self.needs_line_end });
         Ok(session)
     }

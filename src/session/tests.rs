@@ -137,8 +137,11 @@ fn a_copy_that_was_not_finished_is_made_anew() {
     assert_eq!(fork().err().unwrap().exit_code(), 2, "another run copies");
     assert_eq!(fs::read(&left).unwrap(), b"half of it");
     drop(copier);
+    let others = [".550e8422-e29b-41d4-a716-446655440000.part", ".mine.part"].map(|name| folder.0.join(name));
+    others.iter().for_each(|path| fs::write(path, "half of it").unwrap());
     let copied = fork().unwrap().session.unwrap();
     assert!(!left.exists());
+    assert_eq!(others.map(|path| path.exists()), [false, true]);
     drop(copied);
     let copy = fs::read_to_string(folder::path_of(&folder.0, other)).unwrap();
     assert_eq!(copy, header(other, Path::new("/w"), "test", Some(ID)));

@@ -5,13 +5,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-
-use rustix::fs::OFlags;
 
 use serde_json::{Value, json};
 
@@ -438,17 +434,14 @@ impl Toolbox {
     ///
     /// The first folder that may not be on the disk, and why.
     pub fn sync_folders(&mut self) -> Result<(), String> {
-        // A tool may have put a FIFO in its place, which would be waited for.
-        let flags = (OFlags::DIRECTORY | OFlags::NONBLOCK).bits() as i32;
         let mut failed = Ok(());
         for folder in std::mem::take(&mut self.unsynced) {
-            let opened = OpenOptions::new().read(true).custom_flags(flags).open(&folder);
-            match opened.and_then(|opened| opened.sync_all()) {
-                Err(error) if failed.is_ok() && !needs_no_sync(&error) => {
-                    failed = Err(format!("\"{}\" may not be on the disk: {error}", folder.display()));
-                }
-                _ => {}
-            }
+            let synced = write::sync_folder(&folder);
+            failed =
+                failed
+                    .and(synced.map_err(|error| {
+                        format!("\"{}\" may not be on the disk: {error}", folder.display())
+                    }));
         }
         failed
     }
@@ -586,13 +579,6 @@ fn folders_above(file: &Path, within: &[&Path]) -> Vec<PathBuf> {
     let is_noted =
         |index: usize, folder: &Path| index == 0 || within.iter().any(|outer| folder.starts_with(outer));
     folders.filter(|(index, folder)| is_noted(*index, folder)).map(|(_, folder)| folder.to_owned()).collect()
-}
-
-/// Whether there is nothing to sync: a folder was removed, or something else put in its place, or its file system
-/// syncs no folders.
-fn needs_no_sync(error: &io::Error) -> bool {
-    use io::ErrorKind::{InvalidInput, NotADirectory, NotFound, Unsupported};
-    matches!(error.kind(), NotFound | NotADirectory | InvalidInput | Unsupported)
 }
 
 /// A text of the worker's, without its middle where it is longer than any tool makes one.

@@ -61,6 +61,22 @@ fn write(arguments: &Arguments, workspace: &Workspace) -> Result<String, String>
     Ok(format!("{done} {name} ({} bytes)", content.len()))
 }
 
+/// Sees that the names of a folder's files are on the disk. Passed over is what is no folder any more, and a file
+/// system that syncs none.
+///
+/// Errors: the disk's.
+pub fn sync_folder(folder: &Path) -> io::Result<()> {
+    // A tool may have put a FIFO in its place, which would be waited for.
+    let flags = (OFlags::DIRECTORY | OFlags::NONBLOCK).bits() as i32;
+    let opened = OpenOptions::new().read(true).custom_flags(flags).open(folder);
+    opened.and_then(|opened| opened.sync_all()).or_else(|error| match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::InvalidInput | ErrorKind::Unsupported => {
+            Ok(())
+        }
+        _ => Err(error),
+    })
+}
+
 /// What [`replace_file`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replaced {

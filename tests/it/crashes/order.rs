@@ -85,7 +85,7 @@ fn a_file_is_on_the_disk_before_it_has_a_name_and_its_name_before_the_session_is
     }
     let replaced = ["new", "sync new", "name it .cotter-it-0.tmp", "rename .cotter-it-0.tmp to it"];
     let created = ["new", "sync new", "name it it"];
-    let end = ["sync work", "sync deep", "sync the session"];
+    let end = ["sync work", "sync deep", "sync the session", "sync sessions"];
     assert_eq!(steps, [&created[..], &replaced, &replaced, &end].concat(), "{trace}");
 }
 
