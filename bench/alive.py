@@ -51,11 +51,13 @@ class Server:
                 length = int(re.search(rb"content-length: *(\d+)", head, re.I)[1])
                 messages = json.loads(await reader.readexactly(length))["messages"]
                 self.requests += 1
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+                kind = b"content-type: text/event-stream\r\ntransfer-encoding: chunked"
+                writer.write(b"HTTP/1.1 200 OK\r\n" + kind + b"\r\n\r\n")
                 prompt = next(message["content"] for message in messages if message["role"] == "user")
                 number = prompt.split()[-1]
                 if self.tools and messages[-1]["role"] != "tool":
-                    call = {"name": "Bash", "arguments": json.dumps({"command": f"echo made {number} >made && cat made"})}
+                    arguments = json.dumps({"command": f"echo made {number} >made && cat made"})
+                    call = {"name": "Bash", "arguments": arguments}
                     part = {"tool_calls": [{"index": 0, "id": f"call_{number}", "type": "function", "function": call}]}
                     self.send(writer, chunk(part) + chunk({}, "tool_calls"), last=True)
                     continue
@@ -129,15 +131,16 @@ async def main():
     listening, port = await server.start()
     with tempfile.TemporaryDirectory() as folder:
         environment = {"PATH": os.environ["PATH"], "HOME": folder, "XDG_STATE_HOME": os.path.join(folder, "state")}
-        flags = ["--base-url", f"http://127.0.0.1:{port}/v1", "--model", "m", "--tools", "default" if tools else "Read", "-p"]
+        url, offered = f"http://127.0.0.1:{port}/v1", "default" if tools else "Read"
+        flags = ["--base-url", url, "--model", "m", "--tools", offered, "-p"]
         before, begun, runs, outputs = available(), time.monotonic(), [], []
         for number in range(count):
             place = os.path.join(folder, str(number))
             os.mkdir(place)
             outputs.append(os.path.join(place, "answer"))
             with open(outputs[-1], "wb") as output:
-                runs.append(await asyncio.create_subprocess_exec(
-                    cotter, *flags, f"prompt {number}", cwd=place, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output))
+                where = {"cwd": place, "env": environment, "stdin": asyncio.subprocess.DEVNULL, "stdout": output}
+                runs.append(await asyncio.create_subprocess_exec(cotter, *flags, f"prompt {number}", **where))
         try:
             await asyncio.wait_for(server.all_held.wait(), PATIENCE)
             held = time.monotonic()
@@ -159,10 +162,14 @@ async def main():
                 right += file.read() == "".join(half_answers(f"prompt {number}")) + "\n"
         left = [process for process in processes if os.path.exists(f"/proc/{process}")]
     listening.close()
-    print(f"{alive} runs alive in mid-stream{' after a command' if tools else ''}: {len(processes)} processes, {descriptors} descriptors")
-    print(f"memory: Pss {pss / 1024:.0f} MiB ({pss / count / 1024:.2f} a run), Rss {rss / 1024:.0f} MiB; the system's available memory fell by {taken / 1024:.0f} MiB")
-    print(f"time: {held - begun:.1f} s until all were in mid-stream, {ended - released:.1f} s from the release to the last end")
-    print(f"{codes.count(0)} ended with code 0, {right} gave their own answer, {len(left)} processes are left, {server.requests} requests")
+    where = "in mid-stream after a command" if tools else "in mid-stream"
+    print(f"{alive} runs alive {where}: {len(processes)} processes, {descriptors} descriptors")
+    print(f"memory: Pss {pss / 1024:.0f} MiB ({pss / count / 1024:.2f} a run), Rss {rss / 1024:.0f} MiB; "
+          f"the system's available memory fell by {taken / 1024:.0f} MiB")
+    print(f"time: {held - begun:.1f} s until all were in mid-stream, "
+          f"{ended - released:.1f} s from the release to the last end")
+    print(f"{codes.count(0)} ended with code 0, {right} gave their own answer, "
+          f"{len(left)} processes are left, {server.requests} requests")
     ok = alive == codes.count(0) == right == count and not left and server.requests == count * (2 if tools else 1)
     sys.exit(0 if ok else "not all is well")
 

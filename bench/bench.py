@@ -31,10 +31,20 @@ CASES = {
 MOST_MEMORY = 6
 
 
-def build(folder, name):
+def build(folder, name, *flags):
+    """Builds a program of this folder's; with -static where it is measured."""
     target = os.path.join(folder, name)
-    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-static", "-o", target, HERE / f"{name}.c"], check=True)
+    subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", *flags, "-o", target, HERE / f"{name}.c"], check=True)
     return target
+
+
+def go_ahead_of_others():
+    """Ahead of all else that runs, where that may be; how it is measured now."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+        return "ahead of all others"
+    except PermissionError:
+        return "among all others; root measures ahead of them"
 
 
 def start_server(server, *arguments):
@@ -48,7 +58,8 @@ def bodies(cotter, server, folder, case):
     os.mkdir(kept)
     process, port = start_server(server, kept)
     try:
-        subprocess.run(command(cotter, port, case), cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+        subprocess.run(command(cotter, port, case), cwd=folder, check=True, **silent)
     finally:
         process.kill()
         process.wait()
@@ -56,12 +67,14 @@ def bodies(cotter, server, folder, case):
 
 
 def command(cotter, port, case):
-    return [cotter, "--base-url", "http://127.0.0.1:{}/{}/{}/v1".format(port, *case), "--model", "m", "--tools", "Read", "-p", "Read apple.py"]
+    url = "http://127.0.0.1:{}/{}/{}/v1".format(port, *case)
+    return [cotter, "--base-url", url, "--model", "m", "--tools", "Read", "-p", "Read apple.py"]
 
 
 def curl_config(folder, files, url):
     path = os.path.join(folder, f"curl-{len(files)}")
-    entries = [f'url = "{url}"\nheader = "content-type: application/json"\nheader = "expect:"\ndata-binary = "@{file}"\nsilent\n' for file in files]
+    head = f'url = "{url}"\nheader = "content-type: application/json"\nheader = "expect:"\n'
+    entries = [f'{head}data-binary = "@{file}"\nsilent\n' for file in files]
     pathlib.Path(path).write_text("next\n".join(entries))
     return path
 
@@ -71,7 +84,8 @@ def measured(programs, measure, folder, batches, batch):
     found = {name: [] for name in programs}
     for _ in range(batches):
         for name, arguments in programs.items():
-            run = subprocess.run([measure, str(batch), *arguments], cwd=folder, check=True, capture_output=True, text=True)
+            measuring = [measure, str(batch), *arguments]
+            run = subprocess.run(measuring, cwd=folder, check=True, capture_output=True, text=True)
             found[name] += [tuple(map(int, line.split())) for line in run.stdout.splitlines()]
     return {name: [statistics.median(column) for column in zip(*runs)] for name, runs in found.items()}
 
@@ -82,12 +96,12 @@ def main():
         "| run | program | wall, ms | CPU, ms | CPU a turn, µs | peak, MiB | wall / curl | CPU / C client |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    notes, first = [], {}
+    notes, first, is_too_much = [], {}, False
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
         pathlib.Path(folder, "apple.py").write_text('def apple():\n    return "red"\n')
         pathlib.Path(folder, "large.txt").write_text("".join(f"{number:06} {'x' * 92}\n" for number in range(499)))
-        server, client, measure = (build(folder, name) for name in ("server", "client", "measure"))
+        server, client, measure = (build(folder, name, "-static") for name in ("server", "client", "measure"))
         process, port = start_server(server)
         try:
             for case, (label, batches, batch) in CASES.items():
@@ -109,6 +123,7 @@ def main():
                 history = (os.path.getsize(files[-1]) - os.path.getsize(files[0])) / 2**20
                 sent = sum(map(os.path.getsize, files)) / 2**20
                 peak, most = middle["cotter"][2] / 1024, MOST_MEMORY + 2 * history
+                is_too_much |= peak > most
                 notes.append(
                     f"{label}: a history of {history:.2f} MiB, {sent:.1f} MiB sent; "
                     f"of at most {most:.1f} MiB of memory {peak:.1f} taken{'' if peak <= most else ': TOO MUCH'}."
@@ -123,6 +138,8 @@ def main():
     target.parent.mkdir(exist_ok=True)
     target.write_text(text)
     print(text, end="")
+    if is_too_much:
+        sys.exit("bench: more memory was taken than the history explains")
 
 
 if __name__ == "__main__":

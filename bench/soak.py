@@ -10,8 +10,10 @@ written to target/soak.md. Times are shown, and judged by nobody; what is counte
 told the open files of cotter, which lets nobody look into it.
 """
 
+import contextlib
 import os
 import pathlib
+import select
 import signal
 import subprocess
 import sys
@@ -20,7 +22,7 @@ import time
 
 from bench import HERE, MOST_MEMORY, build
 
-# How much the helpers may grow, which keep nothing from call to call, in KiB.
+# How much the processes of tools may grow, which keep nothing from call to call, in KiB.
 MOST_GROWTH = 512
 # What a turn may take beside the bytes of its texts: their lists and what keeps them.
 BYTES_PER_TURN = 1024
@@ -37,6 +39,8 @@ class Failed(Exception):
 def main():
     cotter = os.path.abspath(sys.argv[1])
     turns, runs = (int(sys.argv[place]) if len(sys.argv) > place else usual for place, usual in ((2, 2000), (3, 500)))
+    # So that servers and runs are ended then, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("soak: it was told to end"))
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         server = build(folder, "server")
@@ -56,22 +60,19 @@ def long_run(cotter, server, folder, turns):
     work, temp = prepared(folder, "long", "wc -c <count.txt\n")
     shown = sorted({turn for turn in (10, 100, 1000, turns) if turn <= turns})
     marks = sorted({mark for turn in shown for mark in (max(turn - WINDOW, 0), turn - 1)})
-    process, port = started([server, "-p", *(word for mark in marks for word in ("-m", str(mark)))])
-    run = begun(cotter, port, f"mixed/{turns}", work, temp)
     found = {}
-    try:
-        for mark in marks:
-            line = process.stdout.readline().split()
-            if not line:
-                raise Failed(f"the run ended before turn {mark + 1}: {run.communicate()[1]}")
-            found[mark] = {"at": time.monotonic(), "sent": int(line[1]), **look(run.pid), "temp": files_in(temp)}
-            process.stdin.write("\n")
-            process.stdin.flush()
-            found[mark]["left"] = time.monotonic()
-        _, errors = run.communicate(timeout=PATIENCE)
-    finally:
-        ended(process)
-        run.kill()
+    with served([server, "-p", *(word for mark in marks for word in ("-m", str(mark)))]) as (process, port):
+        with begun(cotter, port, f"mixed/{turns}", work, temp) as run:
+            for mark in marks:
+                line = heard(process, run)
+                if not line:
+                    run.kill()
+                    raise Failed(f"the run did not come to turn {mark + 1}: {run.communicate()[1]}")
+                found[mark] = {"at": time.monotonic(), "sent": int(line[1]), "temp": files_in(temp), **look(run.pid)}
+                process.stdin.write("\n")
+                process.stdin.flush()
+                found[mark]["left"] = time.monotonic()
+            _, errors = run.communicate(timeout=PATIENCE)
     if run.returncode != 0:
         raise Failed(f"the long run ended with code {run.returncode}: {errors}")
     edits = (turns + 1) // 3
@@ -80,27 +81,35 @@ def long_run(cotter, server, folder, turns):
     lines = [
         f"One run of {turns:,} turns with Read, Edit and Bash in turn, each in containment:",
         "",
-        "| turn | request, KiB | VmRSS, KiB | VmHWM, KiB | helpers' RSS, KiB | µs a turn | CPU µs a turn | helpers' | open files | helpers' | temp files |",
+        "| turn | request, KiB | VmRSS, KiB | VmHWM, KiB | tools' processes' RSS, KiB | µs a turn | CPU µs a turn "
+        "| tools' processes' | open files | tools' processes' | temp files |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for turn in shown:
         last, before = found[turn - 1], found[max(turn - WINDOW, 0)]
         over = turn - 1 - max(turn - WINDOW, 0)
         wall = (last["at"] - before["left"]) / over
-        cpu, helpers = ((last[name] - before[name]) / over / 1000 for name in ("cpu", "helpers_cpu"))
+        cpu, of_tools = ((last[name] - before[name]) / over / 1000 for name in ("cpu", "tools_cpu"))
         lines.append(
-            f"| {turn:,} | {last['sent'] / 1024:.0f} | {last['rss']} | {last['peak']} | {last['helpers_rss']} "
-            f"| {wall * 1e6:.0f} | {cpu:.0f} | {helpers:.0f} | {last['files']} | {last['helpers_files']} | {last['temp']} |"
+            f"| {turn:,} | {last['sent'] / 1024:.0f} | {last['rss']} | {last['peak']} | {last['tools_rss']} "
+            f"| {wall * 1e6:.0f} | {cpu:.0f} | {of_tools:.0f} "
+            f"| {last['files']} | {last['tools_files']} | {last['temp']} |"
         )
     first, last = found[shown[0] - 1], found[shown[-1] - 1]
     history = (last["sent"] - found[marks[0]]["sent"]) / 1024
     most = MOST_MEMORY * 1024 + 2 * history + BYTES_PER_TURN * turns / 1024
-    lines.append(f"\nOf a history of {history:.0f} KiB and at most {most:.0f} KiB of memory {last['peak']} KiB were taken.")
+    taken = f"of at most {most:.0f} KiB of memory {last['peak']} KiB were taken"
+    lines.append(f"\nThe history has {history:.0f} KiB; {taken}.")
     if last["peak"] > most:
         raise Failed(f"{last['peak']} KiB of memory at turn {shown[-1]}, where the history explains {most:.0f}")
-    if last["helpers_rss"] > first["helpers_rss"] + MOST_GROWTH:
-        raise Failed(f"the helpers have grown from {first['helpers_rss']} KiB to {last['helpers_rss']}")
-    for name, what in (("files", "open files"), ("helpers_files", "open files of helpers"), ("temp", "files in the temp folder")):
+    if last["tools_rss"] > first["tools_rss"] + MOST_GROWTH:
+        raise Failed(f"the tools' processes have grown from {first['tools_rss']} KiB to {last['tools_rss']}")
+    counted = {
+        "files": "open files",
+        "tools_files": "open files of the tools' processes",
+        "temp": "files in the temp folder",
+    }
+    for name, what in counted.items():
         if last[name] != first[name] and last[name] != "?":
             raise Failed(f"{what}: {first[name]} at turn {shown[0]}, {last[name]} at turn {shown[-1]}")
     check_nothing_left(work, temp)
@@ -111,15 +120,15 @@ def long_run(cotter, server, folder, turns):
 def many_runs(cotter, server, folder, count):
     """Many runs at once, each of three turns; their table."""
     os.mkfifo(folder / "gate")
-    process, port = started([server, "-p"])
     places = [prepared(folder, f"run-{number}", "touch here; read line <../gate\n") for number in range(count)]
-    began = time.monotonic()
-    runs = [begun(cotter, port, "mixed/3", work, temp) for work, temp in places]
-    try:
+    with served([server, "-p"]) as (_, port), contextlib.ExitStack() as stack:
+        began = time.monotonic()
+        runs = [stack.enter_context(begun(cotter, port, "mixed/3", work, temp)) for work, temp in places]
         while any(not (work / "here").exists() for work, _ in places):
             failed = [run for run in runs if run.poll() not in (None, 0)]
             if failed or time.monotonic() - began > PATIENCE:
-                raise Failed(f"not all of {count} runs came to their last call: {failed[0].communicate()[1] if failed else 'time is over'}")
+                why = failed[0].communicate()[1] if failed else "time is over"
+                raise Failed(f"not all of {count} runs came to their last call: {why}")
             time.sleep(0.05)
         waited = time.monotonic() - began
         sums = [proportional(run.pid) for run in runs]
@@ -128,10 +137,6 @@ def many_runs(cotter, server, folder, count):
         codes = [run.wait(timeout=PATIENCE) for run in runs]
         answers = [run.communicate() for run in runs]
         took = time.monotonic() - began
-    finally:
-        for run in runs:
-            run.kill()
-        ended(process)
     wrong = [(code, errors) for code, (answer, errors) in zip(codes, answers) if code != 0 or answer != "done\n"]
     if wrong:
         raise Failed(f"{len(wrong)} of {count} runs failed, one with code {wrong[0][0]}: {wrong[0][1]}")
@@ -140,12 +145,14 @@ def many_runs(cotter, server, folder, count):
         if (work / "count.txt").read_text() != "count 1\n":
             raise Failed(f"in {work.name} the file holds {(work / 'count.txt').read_text()!r}")
     check_ended([pid for _, _, pids in sums for pid in pids])
-    own, helpers = (sum(column) / 1024 for column in list(zip(*sums))[:2])
+    own, of_tools = (sum(column) / 1024 for column in list(zip(*sums))[:2])
     return (
         f"{count} runs at once, each waiting in a command after a read and an edit:\n\n"
-        "| runs | all there after, s | all ended after, s | cotter's PSS in all, MiB | helpers' and commands', MiB | KiB a run | codes other than 0 | left behind |\n"
+        "| runs | all there after, s | all ended after, s | cotter's PSS in all, MiB | tools' processes', MiB "
+        "| KiB a run | codes other than 0 | left behind |\n"
         "|---|---|---|---|---|---|---|---|\n"
-        f"| {count} | {waited:.1f} | {took:.1f} | {own:.0f} | {helpers:.0f} | {(own + helpers) * 1024 / count:.0f} | 0 | nothing |\n"
+        f"| {count} | {waited:.1f} | {took:.1f} | {own:.0f} | {of_tools:.0f} "
+        f"| {(own + of_tools) * 1024 / count:.0f} | 0 | nothing |\n"
     )
 
 
@@ -159,21 +166,39 @@ def prepared(folder, name, step):
     return work, temp
 
 
-def started(command):
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
-    return process, int(process.stdout.readline())
+@contextlib.contextmanager
+def served(command):
+    """A server and its port; at the end it is ended, and with it the processes that it serves connections with."""
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = subprocess.Popen(command, text=True, start_new_session=True, **pipes)
+    try:
+        yield process, int(process.stdout.readline())
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
-def ended(process):
-    """Ends a server and the processes that it serves connections with."""
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+def heard(process, run):
+    """The words of a server's next line; none where the run has ended before, or time is over."""
+    until = time.monotonic() + PATIENCE
+    while not select.select([process.stdout], [], [], 0.1)[0]:
+        if run.poll() is not None or time.monotonic() > until:
+            return []
+    return process.stdout.readline().split()
 
 
+@contextlib.contextmanager
 def begun(cotter, port, path, work, temp):
-    command = [cotter, "--base-url", f"http://127.0.0.1:{port}/{path}/v1", "--model", "m", "--no-compaction", "-p", "Count."]
+    """A run, which is killed at the end if it has not ended by then."""
+    url = f"http://127.0.0.1:{port}/{path}/v1"
+    command = [cotter, "--base-url", url, "--model", "m", "--no-compaction", "-p", "Count."]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, cwd=work, env={**os.environ, "TMPDIR": str(temp)}, text=True, **pipes)
+    run = subprocess.Popen(command, cwd=work, env={**os.environ, "TMPDIR": str(temp)}, text=True, **pipes)
+    try:
+        yield run
+    finally:
+        run.kill()
+        run.wait()
 
 
 def look(pid):
@@ -184,10 +209,10 @@ def look(pid):
         "rss": sizes["VmRSS"],
         "peak": sizes["VmHWM"],
         "cpu": cpu(pid),
-        "helpers_cpu": sum(map(cpu, below)),
+        "tools_cpu": sum(map(cpu, below)),
         "files": open_files([pid]),
-        "helpers_rss": sum(status(one)["VmRSS"] for one in below),
-        "helpers_files": open_files(below),
+        "tools_rss": sum(status(one)["VmRSS"] for one in below),
+        "tools_files": open_files(below),
         "pids": [pid, *below],
     }
 
@@ -239,7 +264,7 @@ def check_nothing_left(work, temp):
 
 
 def check_ended(pids):
-    """None of these runs any more. A helper may need a moment to see that its run has ended."""
+    """None of these runs any more. A process of tools may need a moment to see that its run has ended."""
     until = time.monotonic() + 10
     while left := [pid for pid in pids if os.path.exists(f"/proc/{pid}")]:
         if time.monotonic() > until:

@@ -22,7 +22,8 @@ import bench
 
 BATCHES, BATCH = 8, 5
 CERTIFICATES = bench.HERE.parent / "fixtures" / "tls"
-REPLY = b'data: {"choices":[{"index":0,"delta":{"role":"assistant","content":"done"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+CHOICE = b'{"index":0,"delta":{"role":"assistant","content":"done"},"finish_reason":"stop"}'
+REPLY = b'data: {"choices":[' + CHOICE + b"]}\n\ndata: [DONE]\n\n"
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n" % len(REPLY)
 
 
@@ -33,23 +34,29 @@ def ask(cotter, url):
 
 def body(cotter, folder):
     """The body that it sends, in a file."""
-    run = subprocess.run([*ask(cotter, "http://127.0.0.1:9/v1"), "--dry-run"], cwd=folder, check=True, stdin=subprocess.DEVNULL, capture_output=True)
+    asking = [*ask(cotter, "http://127.0.0.1:9/v1"), "--dry-run"]
+    run = subprocess.run(asking, cwd=folder, check=True, stdin=subprocess.DEVNULL, capture_output=True)
     path = pathlib.Path(folder, "body")
     path.write_bytes(run.stdout.rstrip())
     return str(path)
 
 
 def counted(command, folder, environment=None):
-    """How many instructions valgrind counts, or why there is no count."""
+    """How many instructions valgrind counts, or why there is no count; a program that fails by itself ends all."""
     if not shutil.which("valgrind"):
         return None, "not installed"
     counting = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={folder}/calls", *command]
-    run = subprocess.run(counting, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    how = {"cwd": folder, "env": environment, "stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    run = subprocess.run(counting, **how)
     found = re.search(r"Collected : (\d+)", run.stderr)
-    # It does not know every processor's instructions.
-    if run.returncode or not found:
-        return None, f"it fails: {run.stderr.strip().splitlines()[-1]}"
-    return int(found[1]), ""
+    if run.returncode == 0 and found:
+        return int(found[1]), ""
+    # It does not know every processor's instructions, and ends by a signal then; or it cannot run at all.
+    alone = subprocess.run(command, **how)
+    if alone.returncode or (run.returncode > 0 and found):
+        code, told = (alone.returncode, alone.stderr) if alone.returncode else (run.returncode, run.stderr)
+        sys.exit(f"{command[0]} ended with code {code}: {told.strip()[-1000:]}")
+    return None, f"it fails: {(run.stderr.strip().splitlines() or ['without a word'])[-1]}"
 
 
 def instructions(command, folder):
@@ -61,7 +68,8 @@ def system_calls(command, folder):
     if not shutil.which("strace"):
         return "not installed"
     log = os.path.join(folder, "system-calls")
-    run = subprocess.run(["strace", "-f", "-o", log, *command], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
+    tracing = ["strace", "-f", "-o", log, *command]
+    run = subprocess.run(tracing, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True)
     lines = pathlib.Path(log).read_text().splitlines()
     return str(sum("(" in line for line in lines)) if run.returncode == 0 else "failed"
 
@@ -150,7 +158,8 @@ def tls(cotter, measure, folder):
         programs = {"cotter": [*ask(cotter, url), "--cacert", bundle]}
         if shutil.which("curl"):
             header = "content-type: application/json"
-            programs["curl"] = ["curl", "-sf", "--cacert", bundle, "-H", header, "--data-binary", f"@{body(cotter, folder)}", f"{url}/chat/completions"]
+            posted = ["-H", header, "--data-binary", f"@{body(cotter, folder)}", f"{url}/chat/completions"]
+            programs["curl"] = ["curl", "-sf", "--cacert", bundle, *posted]
         yield from rows("one answer over TLS", take_turns(programs, measure, folder, BATCHES), "curl")
     finally:
         os.kill(child, 9)
@@ -177,20 +186,12 @@ def peers(cotter, server, measure, folder):
         yield f"\nNot installed: {', '.join(missing)}."
 
 
-def go_ahead_of_others():
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        return "ahead of all others"
-    except PermissionError:
-        return "among all others; root measures ahead of them"
-
-
 def main():
     cotter = os.path.abspath(sys.argv[1])
-    where = go_ahead_of_others()
+    where = bench.go_ahead_of_others()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
-        server, client, measure = (bench.build(folder, name) for name in ("server", "client", "measure"))
+        server, client, measure = (bench.build(folder, name, "-static") for name in ("server", "client", "measure"))
         work = os.path.join(folder, "work")
         os.mkdir(work)
         lines = [

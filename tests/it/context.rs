@@ -297,8 +297,7 @@ fn the_users_own_file_may_be_linked_from_anywhere_but_procfs() {
     symlink("../../../dotfiles/agents.md", &own).unwrap();
     let line = "@more.md in the user's own AGENTS.md is not read: it lies neither at home nor beside your own AGENTS.md";
     tells(&dry_run(&stage, &[]), &[("the user's own AGENTS.md", "own @more.md")]).stderr(said(&[line]));
-    for (target, why) in
-        [("/proc/self/environ", "it is on procfs"), ("/dev/zero", "it is not a regular file")]
+    for (target, why) in [("/proc/self/status", "it is on procfs"), ("/dev/zero", "it is not a regular file")]
     {
         fs::remove_file(&own).unwrap();
         symlink(target, &own).unwrap();

@@ -24,7 +24,7 @@ use serde_json::Value;
 use crate::check::{self, Api};
 use crate::processes::random;
 use crate::stage::{Ran, Stage, ran};
-use crate::story::finish;
+use crate::story::{DEADLINE, finish};
 use crate::talk::{BOTH, results};
 use model::{Model, Moment};
 use task::{DONE, JOURNAL, Task, repeated};
@@ -119,7 +119,10 @@ impl Trial {
         match when {
             Some(When::After(delay)) => thread::sleep(delay),
             Some(When::At(_, delay)) => {
-                while !self.model.wait(Duration::from_millis(1)) && child.try_wait().unwrap().is_none() {}
+                let deadline = Instant::now() + DEADLINE;
+                while !self.model.wait(Duration::from_millis(1)) && child.try_wait().unwrap().is_none() {
+                    assert!(Instant::now() < deadline, "{}: the moment does not come", self.name);
+                }
                 thread::sleep(delay);
             }
             None => {}

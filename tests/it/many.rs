@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::containment::skipped;
+use crate::containment::{has_git, skipped};
+use crate::processes::wait_for;
 use crate::readme::block_behind;
 use crate::server::{Reply, Request, Server};
 use crate::stage::{Ran, Stage, base_url, calls, prompt, read_request, requests, run, says, serve};
@@ -145,6 +146,15 @@ fn has_parallel(test: &str) -> bool {
     has
 }
 
+/// Without it the script keeps no second start away.
+fn has_flock(test: &str) -> bool {
+    let has = has("flock");
+    if !has {
+        skipped(test, "there is no flock");
+    }
+    has
+}
+
 /// The script on `queue.jsonl` and `results.jsonl` of the stage.
 fn script(stage: &Stage, port: u16, own: &[&str], flags: &[&str]) -> Command {
     let mut command = stage.shell(port, "\"$script\" \"$@\"");
@@ -249,6 +259,9 @@ fn another_start_runs_what_failed_for_a_reason_outside_the_prompt_and_what_is_na
 
 #[test]
 fn a_start_that_was_killed_is_gone_on_with() {
+    if !has_flock("a_start_that_was_killed_is_gone_on_with") {
+        return;
+    }
     let (stage, (port, asked)) = (Stage::new("killed"), server());
     let prompts = prompts(&["say", "say", "say", "wait", "wait", "say", "loop", "say", "say", "say"]);
     stage.write("queue.jsonl", queue(&prompts));
@@ -257,11 +270,7 @@ fn a_start_that_was_killed_is_gone_on_with() {
     let mut command = script(&stage, port, &["-j", "2"], &ONCE);
     let mut child = command.env("PATH", &path).process_group(0).spawn().unwrap();
     asked.wait_for(|counts| counts.keys().filter(|text| text.starts_with("wait")).count() == 2);
-    let deadline = Instant::now() + PATIENCE;
-    while stage.read("results.jsonl").lines().count() < 3 {
-        assert!(Instant::now() < deadline, "there are not three results");
-        thread::yield_now();
-    }
+    wait_for("three results", || (stage.read("results.jsonl").lines().count() >= 3).then_some(()));
     let group = rustix::process::Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
     rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
     child.wait().unwrap();
@@ -343,6 +352,9 @@ fn a_run_that_a_signal_ends_has_its_code_and_no_result() {
 
 #[test]
 fn a_second_start_at_the_same_time_is_refused() {
+    if !has_flock("a_second_start_at_the_same_time_is_refused") {
+        return;
+    }
     let (stage, (port, asked)) = (Stage::new("twice"), server());
     let prompts = prompts(&["wait"]);
     stage.write("queue.jsonl", queue(&prompts));
@@ -406,9 +418,12 @@ fn the_queue_in_readme_is_run() {
     let commands = block_behind(&readme, "<!-- queue -->", "sh");
     stage.write("prompts.txt", "say \"this\"\nsay that\n");
     stage.write("queue.jsonl", queue(&["say \"this\"".to_owned(), "say that".to_owned()]));
-    // jq is not on every machine.
+    let has_jq = has("jq");
+    if !has_jq {
+        skipped("the_queue_in_readme_is_run", "there is no jq: the rest is run without its two lines");
+    }
     let commands: String =
-        commands.split_inclusive('\n').filter(|line| has("jq") || !line.starts_with("jq")).collect();
+        commands.split_inclusive('\n').filter(|line| has_jq || !line.starts_with("jq")).collect();
     let mut command = stage.shell(port, &commands);
     let ran = run(command.env("PATH", path).env("OPENAI_BASE_URL", base_url(port)).env("COTTER_MODEL", "m"));
     ran.code(0).stderr("cotter-queue: 2 prompts, 2 with code 0\n");
@@ -421,6 +436,9 @@ fn the_queue_in_readme_is_run() {
 
 #[test]
 fn prompts_that_edit_files_work_in_worktrees_of_their_own() {
+    if !has_git("prompts_that_edit_files_work_in_worktrees_of_their_own") {
+        return;
+    }
     let stage = Stage::new("worktrees");
     let path = path_without_parallel(&stage);
     let cotter = stage.root().join("bin/cotter");

@@ -8,6 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use crate::check::Api;
+use crate::containment::has_git;
 use crate::server::{Reply, Request, Server};
 use crate::stage::{Ran, Stage, requests, run};
 use crate::talk::{Call, answer, asks};
@@ -153,6 +154,9 @@ timeout 30s cotter -p "$1" \
 /// A review of a branch: github.com/forest6511/claude-code-cookbook, ch16/recipe-98/scripts/review-changes.sh.
 #[test]
 fn a_review_of_a_branch_goes_into_a_file() {
+    if !has_git("a_review_of_a_branch_goes_into_a_file") {
+        return;
+    }
     let script = Script::new("script-review", vec![says("notes.txt:2: the line says nothing.")]);
     let text = format!(
         r#"{REPOSITORY}
@@ -220,6 +224,9 @@ cotter \
 /// A commit of what is staged, with the commands that it takes and no others: code.claude.com/docs/en/headless.
 #[test]
 fn a_commit_is_made_by_the_git_commands_that_are_allowed_and_no_others() {
+    if !has_git("a_commit_is_made_by_the_git_commands_that_are_allowed_and_no_others") {
+        return;
+    }
     let script = Script::new(
         "script-commit",
         vec![
@@ -276,6 +283,9 @@ jq '.is_error' <review.json
 /// .skills/claude-cli.md.
 #[test]
 fn a_second_opinion_may_run_commands_and_gets_no_tool_that_writes() {
+    if !has_git("a_second_opinion_may_run_commands_and_gets_no_tool_that_writes") {
+        return;
+    }
     let script = Script::new(
         "script-opinion",
         vec![calls(&[("a", "Bash", r#"{"command":"git log --format=%s"}"#)]), says("Looks good.")],

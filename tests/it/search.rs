@@ -149,7 +149,7 @@ fn a_fifo_in_place_of_rules_is_not_waited_for() {
         put(root, "large/a.txt", "needle\n");
         fs::File::create(root.join("large/.ignore")).unwrap().set_len((1 << 20) + 1).unwrap();
         put(root, "secret/a.txt", "needle\n");
-        symlink("/proc/self/environ", root.join("secret/.ignore")).unwrap();
+        symlink("/proc/self/status", root.join("secret/.ignore")).unwrap();
         fifo(root, "searched-fifo");
     };
     let left_out = "not searched: endless (.ignore is a device, not a file), \

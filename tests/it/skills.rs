@@ -439,7 +439,7 @@ fn the_users_own_skills_may_be_links_to_files() {
             let home = folder.join("../home/.claude");
             fs::create_dir_all(&home).unwrap();
             symlink("../../kept", home.join("skills")).unwrap();
-            for (name, target) in [("device", "/dev/zero"), ("procfs", "/proc/self/environ")] {
+            for (name, target) in [("device", "/dev/zero"), ("procfs", "/proc/self/status")] {
                 fs::create_dir(home.join("skills").join(name)).unwrap();
                 symlink(target, home.join("skills").join(name).join("SKILL.md")).unwrap();
             }

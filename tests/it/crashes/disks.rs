@@ -2,8 +2,9 @@
 //! say what is missing, and the run is gone on with once there is room.
 //!
 //! The disks are mounted where only the run sees them. Tools are not contained here, so that a command can fill a disk
-//! or mount it anew between two steps of the run. Linux makes no disk read-only on which a file is open for writing:
-//! for a session and a recording that are being written the full disk stands for both.
+//! or mount it anew between two steps of the run. A user may change but the mount (`bind`), not the disk below it.
+//! Linux makes none read-only on which a file is open for writing: for a session and a recording that are being
+//! written the full disk stands for both.
 
 use serde_json::{Value, json};
 
@@ -156,7 +157,7 @@ fn on_a_disk_that_turns_read_only_what_is_there_stays_and_everything_says_so() {
         return;
     }
     let stage = Stage::new("read-only");
-    let remount = bash("call_1", "mount -o remount,ro disk && echo read-only");
+    let remount = bash("call_1", "mount -o remount,bind,ro disk && echo read-only");
     let write = ("call_2", "Write", r#"{"file_path":"disk/new.txt","content":"new\n"}"#);
     let replace = ("call_3", "Write", r#"{"file_path":"disk/a.txt","content":"new\n"}"#);
     let edit = ("call_4", "Edit", r#"{"file_path":"disk/a.txt","old_string":"old","new_string":"new"}"#);
@@ -167,9 +168,9 @@ fn on_a_disk_that_turns_read_only_what_is_there_stays_and_everything_says_so() {
         run -o disk/a.txt --session-id {ID} -p Go
         ls disk
         cat disk/a.txt
-        mount -o remount,rw disk
+        mount -o remount,bind,rw disk
         mv ~/.local/state/cotter/sessions disk/state/cotter
-        mount -o remount,ro disk
+        mount -o remount,bind,ro disk
         export XDG_STATE_HOME=$PWD/disk/state
         run -r {ID} -p Again
         run --record disk/recording -p Again

@@ -18,7 +18,7 @@ const NAMING: &str = "linkat,?link,?rename,?renameat,?renameat2";
 
 fn can_trace(test: &str) -> bool {
     let mut strace = Command::new("strace");
-    strace.args(["-f", "-qq", "-o", "/dev/null", env!("CARGO_BIN_EXE_cotter"), "--version"]);
+    strace.args(["-f", "-qq", "-o", "/dev/null", crate::story::program(), "--version"]);
     let can = strace.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     let can = can.is_ok_and(|status| status.success());
     if !can {
@@ -79,6 +79,10 @@ fn a_file_is_on_the_disk_before_it_has_a_name_and_its_name_before_the_session_is
     let args = format!("-e trace=openat,?open,fsync,fdatasync,{NAMING}");
     traced(&stage, &args, &calls).0.code(0).stdout("Done.\n");
     let trace = fs::read_to_string(stage.root().join("trace")).unwrap();
+    if trace.lines().any(|line| line.contains("openat(") && line.contains(", 0x")) {
+        // Cotter keeps its user out of its memory, where the names are, and so strace unless root runs it.
+        return skipped(test, "strace may not look into cotter here");
+    }
     let steps: Vec<String> = trace.lines().filter_map(step).collect();
     if !steps.contains(&"new".to_owned()) {
         return skipped(test, "there are no files without a name here");

@@ -95,6 +95,22 @@ fn a_run_that_is_killed_in_its_first_call_has_kept_what_was_asked_of_it() {
     assert_eq!((&**id, text.starts_with("interrupted: ")), ("call_1", true), "{results:?}");
 }
 
+/// A process that stands still, and goes on whatever a test finds: nobody else would let it end.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(process: Pid) -> Stopped {
+        kill_process(process, Signal::STOP).unwrap();
+        Stopped(process)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
 /// What a killed run had started could still be at work when the next run was, which looked at what is done.
 #[test]
 fn a_run_that_is_killed_is_not_gone_on_with_before_what_it_had_started_has_ended() {
@@ -111,8 +127,7 @@ fn a_run_that_is_killed_is_not_gone_on_with_before_what_it_had_started_has_ended
         let mut first = stage.ask(server.port(), &args);
         let mut child = first.spawn().unwrap();
         wait_for(&stage, "begun");
-        let supervisor = crate::processes::children(Pid::from_child(&child))[0];
-        kill_process(supervisor, Signal::STOP).unwrap();
+        let stopped = Stopped::new(crate::processes::children(Pid::from_child(&child))[0]);
         child.kill().unwrap();
         assert_eq!(ran_of(child, &first).signal, Some(9));
         bodies(Api::OpenAi, server);
@@ -121,7 +136,7 @@ fn a_run_that_is_killed_is_not_gone_on_with_before_what_it_had_started_has_ended
              (--fork-session)\n"
         );
         run(&mut stage.ask(1, &["-r", ID, "-p", "Go on"])).code(2).stderr(busy);
-        kill_process(supervisor, Signal::CONT).unwrap();
+        drop(stopped);
         says(&stage, "In 1932.", &["-r", ID, "-p", "Go on"]);
         // No tool has the file, though the process above them all does.
         assert!(!stage.read("fds").contains(".jsonl"), "{}", stage.read("fds"));
