@@ -9,7 +9,7 @@ HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 STATIC_BINARY = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release/cotter
 IMAGE ?= cotter
 
-.PHONY: demo test check guard sizes static image image-check sdk-test bench bench-search many record install soak
+.PHONY: demo test check guard sizes static image image-check sdk-test bench bench-search many record install soak fuzz fuzz-coverage
 
 # Builds cotter and runs the main job on a recording: offline, without a key, on a real file.
 demo:
@@ -100,3 +100,16 @@ install:
 	install -Dm644 "$(BINARY).zsh" "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cotter"
 	"$(BINARY)" --completions fish >"$(BINARY).fish"
 	install -Dm644 "$(BINARY).fish" "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cotter.fish"
+
+# Throws bytes at one of the targets in fuzz/, which needs cargo-fuzz: make fuzz TARGET=edit SECONDS=600
+SECONDS ?= 60
+fuzz:
+	python3 fuzz/seeds.py fuzz/corpus
+	$(CARGO) fuzz run -s none "$(TARGET)" -- -max_total_time=$(SECONDS) -timeout=10 -rss_limit_mb=1024 -max_len=16384 \
+	  -print_final_stats=1 -dict=fuzz/dictionaries/$(TARGET).dict
+
+# Which lines the corpus of a target reaches: make fuzz-coverage TARGET=edit LLVM=/usr/lib/llvm-19/bin
+fuzz-coverage:
+	$(CARGO) fuzz coverage -s none --llvm-path "$(LLVM)" "$(TARGET)"
+	"$(LLVM)/llvm-cov" report target/*/coverage/*/release/$(TARGET) \
+	  -instr-profile=fuzz/coverage/$(TARGET)/coverage.profdata --ignore-filename-regex='registry|rustc|fuzz/targets'

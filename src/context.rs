@@ -3,7 +3,7 @@
 //! They are text and nothing else: no flag, no tool and no right comes from them. Their order and their names
 //! are the same wherever the checkout and the home lie.
 
-mod imports;
+pub mod imports;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -179,6 +179,10 @@ pub fn texts(parts: &[Part]) -> Vec<&str> {
         .collect()
 }
 
+/// What the user says between the replies of two models: one went on with what the other paused, or what stood
+/// between them in a session file was lost.
+const GO_ON: &str = "(go on)";
+
 /// The whole conversation.
 #[derive(Debug, Default)]
 pub struct Conversation {
@@ -211,7 +215,7 @@ impl Conversation {
     /// Adds the model's reply and gives back its calls. Where the model spoke last, because the reply was
     /// paused, it joins that message. A missing or repeated id is replaced: some servers send none,
     /// others start anew at `call_0` in each reply. The replacement is counted, not random, so that
-    /// equal work gives equal bytes.
+    /// equal work gives equal bytes. Where another model spoke last, the user is taken to have said so.
     pub fn add_reply(&mut self, content: impl Into<Parts>, origin: &str) -> Vec<Call> {
         self.push_reply(content.into().0, Some(origin.to_owned()))
     }
@@ -231,9 +235,15 @@ impl Conversation {
         // It stays to the end of the run, and was made piece by piece.
         parts.shrink_to_fit();
         match self.messages.last_mut() {
-            Some(last) if last.role == Role::Assistant && last.origin == origin => last.parts.extend(parts),
-            _ => self.messages.push(Message { role: Role::Assistant, parts, origin }),
+            Some(last) if last.role == Role::Assistant && last.origin == origin => {
+                last.parts.extend(parts);
+                return calls;
+            }
+            // Vendor data keeps two models' replies apart, and many servers insist on alternating roles.
+            Some(last) if last.role == Role::Assistant => self.add_user(GO_ON),
+            _ => {}
         }
+        self.messages.push(Message { role: Role::Assistant, parts, origin });
         calls
     }
 
@@ -347,6 +357,23 @@ mod tests {
         let lines = conversation.new_lines();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with(r#"{"type":"assistant","parts":[{"type":"call","id":"a""#), "{lines:?}");
+    }
+
+    /// They were two messages of the model's in a row, which strict servers refuse.
+    #[test]
+    fn between_the_replies_of_two_models_the_user_speaks() {
+        let mut conversation = Conversation::default();
+        conversation.add_user("hello");
+        conversation.add_reply(vec![Part::Text("one".into())], "test");
+        conversation.add_reply(vec![Part::Text("two".into())], "other");
+        let roles: Vec<Role> = conversation.messages().iter().map(|message| message.role).collect();
+        assert_eq!(roles, [Role::User, Role::Assistant, Role::User, Role::Assistant]);
+        assert_eq!(conversation.messages()[2].parts, [Part::Text("(go on)".into())]);
+        let lines = conversation.new_lines();
+        let mut reading = Reading::default();
+        lines.iter().for_each(|line| reading.line(line.as_bytes()));
+        let (read, left_out) = reading.finish();
+        assert_eq!((read.messages(), &left_out[..]), (conversation.messages(), &[][..]));
     }
 
     #[test]

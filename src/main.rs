@@ -45,6 +45,11 @@ mod session;
 mod terminal;
 mod uuid;
 
+// What hostile bytes are thrown at: see fuzz/README.md.
+#[cfg(any(test, feature = "fuzz"))]
+#[path = "../fuzz/targets/mod.rs"]
+pub mod targets;
+
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

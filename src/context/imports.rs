@@ -101,6 +101,9 @@ fn is_item(line: &str) -> bool {
     after.is_some_and(|after| after.starts_with([' ', '\t', '\n']))
 }
 
+/// What stands for a span of code or a comment: no path holds it.
+const SPAN: char = '\0';
+
 /// The text with each span of code and each comment in it made one character. None goes beyond a paragraph.
 fn without_spans(text: &str) -> String {
     let mut left = String::with_capacity(text.len());
@@ -118,7 +121,10 @@ fn without_spans(text: &str) -> String {
             };
             // Without an end, its first characters are text.
             let passed = length.unwrap_or_else(|| rest.len() - rest[1..].trim_start_matches('`').len());
-            left.push_str(if length.is_some() { "`" } else { &rest[..passed] });
+            match length {
+                Some(_) => left.push(SPAN),
+                None => left.push_str(&rest[..passed]),
+            }
             rest = &rest[passed..];
         }
         left.push_str(rest);
@@ -163,14 +169,14 @@ fn mentions(text: &str) -> Vec<String> {
     paths
 }
 
-/// The text up to the first white space; a space behind a backslash belongs to it.
+/// The text up to the first white space or span; a space behind a backslash belongs to it.
 fn word(text: &str) -> String {
     let mut word = String::new();
     let mut characters = text.chars().peekable();
     while let Some(character) = characters.next() {
         match character {
             '\\' if characters.peek() == Some(&' ') => word.extend(characters.next()),
-            '\\' => break,
+            '\\' | SPAN => break,
             _ if character.is_whitespace() => break,
             _ => word.push(character),
         }
@@ -228,6 +234,14 @@ mod tests {
     #[test]
     fn a_fragment_is_left_out_and_a_space_may_be_escaped() {
         assert_eq!(paths(r"@a.md#part @my\ notes.md @b\c @a.md"), ["a.md", "my notes.md", "b"]);
+    }
+
+    /// The mark that stood for them became the end of the path.
+    #[test]
+    fn a_span_or_a_comment_ends_a_path() {
+        assert_eq!(paths("@a.md<!-- why --> @b.md`code` `c`@c"), ["a.md", "b.md"]);
+        assert_eq!(paths("@it`s.md and @d` @e"), ["it", "e"]);
+        assert_eq!(paths("@it`s.md"), ["it`s.md"]);
     }
 
     #[test]

@@ -6,9 +6,9 @@
 use std::collections::VecDeque;
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::{Call, CallResult, Conversation, Image, Part, Role, cuts};
+use crate::provider::is_too_deep;
 
 /// The result of a call whose own was never kept.
 pub const INTERRUPTED: &str = "interrupted: the run ended before the result of this call was kept. It may have run \
@@ -202,8 +202,10 @@ fn call(value: &Value) -> Option<Part> {
     }))
 }
 
+/// Whether a text is an object that a request can hold and any reader of that can read: not too deep, and without
+/// numbers that are JSON alone, such as 1e999.
 fn is_object(text: &str) -> bool {
-    text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+    text.trim_start().starts_with('{') && !is_too_deep(text) && serde_json::from_str::<Value>(text).is_ok()
 }
 
 /// A type as a message quotes it.

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::output;
 use crate::sandbox::process::readable;
 
-mod letters;
+pub mod letters;
 mod requests;
 
 use letters::Letter;

@@ -13,8 +13,8 @@ use super::said::Said;
 use super::shown::{Growing, detail};
 use super::{
     ALPHANUMERIC, ApiError, Fault, Host, Reply, Settings, Spent, Stated, Stop, Usage, excerpt, finish_call,
-    hashed_id, legal_name, number, parse, plain_name, push_string, result_text, shown_images, static_mark,
-    thinking,
+    hashed_id, is_too_deep, legal_name, number, parse, plain_name, push_string, result_text, shown_images,
+    static_mark, thinking,
 };
 use crate::conversation::{CallResult, Image, Message, Part, Role, texts};
 use crate::cost::Cost;
@@ -574,7 +574,8 @@ impl Reader {
         }
         let mut parts = Vec::new();
         if !self.details.is_empty() {
-            parts.push(Part::Vendor(json!({"reasoning_details": self.details}).to_string()));
+            let details = json!({"reasoning_details": self.details}).to_string();
+            parts.push(Part::Vendor(shallow("reasoning_details", details)?));
         } else if let Some(reasoning) = self.reasoning_content {
             parts.push(Part::Vendor(json!({"reasoning_content": reasoning}).to_string()));
         }
@@ -584,6 +585,7 @@ impl Reader {
         }
         for call in self.calls {
             let extra = call.extra.get("extra_content").map(|value| format!(r#""extra_content":{value}"#));
+            let extra = extra.map(|extra| shallow("extra_content", extra)).transpose()?;
             parts.push(Part::Call(finish_call(call.id, &call.name, &call.arguments, extra)));
         }
         let mut unknown_stop = None;
@@ -610,6 +612,14 @@ impl Reader {
             }
         };
         Ok(Reply { parts, stop, usage: self.usage, stated: self.cost, unknown_stop })
+    }
+}
+
+/// What goes back to the server, if a request can hold it.
+fn shallow(member: &str, text: String) -> Result<String, Fault> {
+    match is_too_deep(&text) {
+        true => Err(Fault::Malformed(format!("\"{member}\" is nested too deeply"))),
+        false => Ok(text),
     }
 }
 
@@ -813,6 +823,23 @@ mod tests {
             assistant(&settings(Host::DeepSeek, "m"), &message, true),
             r#"{"role":"assistant","content":null,"reasoning_content":"","tool_calls":[{"id":"a","type":"function","function":{"name":"Read","arguments":"{}"},"extra_content":{"google":{"thought_signature":"s"}}}]}"#
         );
+    }
+
+    /// Alone it can be read; inside a request it was too deep for any reader.
+    #[test]
+    fn what_goes_back_is_not_nested_too_deeply() {
+        let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let details = |levels| delta(&format!(r#"{{"reasoning_details":[{{"a":{}}}]}}"#, deep(levels)));
+        let extra = |levels| {
+            let call = r#"{"index":0,"id":"a","function":{"name":"Read","arguments":"{}"},"extra_content":"#;
+            delta(&format!(r#"{{"content":"x","tool_calls":[{call}{}}}]}}"#, deep(levels)))
+        };
+        let read = |chunk: &str| read(&[&delta(r#"{"content":"x"}"#), chunk, "[DONE]"]);
+        let told = |member: &str| Err(Fault::Malformed(format!("\"{member}\" is nested too deeply")));
+        assert_eq!(read(&details(98)), told("reasoning_details"));
+        assert_eq!(read(&extra(101)), told("extra_content"));
+        assert_eq!(read(&details(97)).unwrap().parts.len(), 2);
+        assert_eq!(read(&extra(100)).unwrap().parts.len(), 2);
     }
 
     #[test]

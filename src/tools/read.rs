@@ -407,6 +407,19 @@ pub mod tests {
         assert_eq!(seen, text);
     }
 
+    /// A NUL is shown as three bytes, and was counted as one.
+    #[test]
+    fn what_is_shown_of_odd_bytes_counts_too() {
+        let folder = Folder::new("read-odd-bytes");
+        let line = format!("{}\n", "\0".repeat(1000));
+        folder.put("a", "x\n".repeat(4990) + &line.repeat(100));
+        let shown = call(&folder, json!({ "file_path": "a", "limit": 100_000 })).text;
+        let remarks = "[lines 1-5003 shown, more follow: Read with offset=5004 and limit=100000; \
+                       bytes that are not UTF-8 text are shown as \u{fffd}]";
+        let text = shown.strip_suffix(remarks).unwrap();
+        assert_eq!(text, "x\n".repeat(4990) + &line.replace('\0', "\u{fffd}").repeat(13));
+    }
+
     #[test]
     fn a_long_line_is_shortened_between_characters_and_said_to_be() {
         let folder = Folder::new("read-long");

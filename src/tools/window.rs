@@ -34,15 +34,14 @@ impl Window {
         let mut scanned = 0;
         while window.lines < request.limit.unwrap_or(DEFAULT_LINES) {
             let Some(line) = next_line(reader, MAX_SCANNED_BYTES - scanned)? else { return Ok(window) };
-            let shown = String::from_utf8_lossy(&line.start);
+            // A NUL is valid UTF-8, but many servers refuse a request that holds one.
+            let shown = String::from_utf8_lossy(&line.start).replace('\0', "\u{fffd}");
             if window.text.len() + shown.len() > MAX_BYTES && window.lines > 0 {
                 window.is_cut = true;
                 return Ok(window);
             }
-            // A NUL is valid UTF-8, but many servers refuse a request that holds one.
-            let shown_safely = shown.replace('\0', "\u{fffd}");
-            window.has_odd_bytes |= shown_safely.as_bytes() != line.start;
-            window.text.push_str(&shown_safely);
+            window.has_odd_bytes |= shown.as_bytes() != line.start;
+            window.text.push_str(&shown);
             if line.is_shortened {
                 window.shortened.push(request.offset + window.lines);
             }

@@ -1,3 +1,5 @@
+use serde_json::json;
+
 use super::*;
 use crate::conversation::{Message, Parts};
 
@@ -211,7 +213,7 @@ fn a_call_without_a_result_is_answered_as_interrupted_and_that_is_new() {
     ];
     assert_eq!(texts_of(&conversation), expected);
     assert_eq!(left_out, []);
-    let line = serde_json::json!({"type": "user", "parts": [
+    let line = json!({"type": "user", "parts": [
         {"type": "result", "call_id": "b", "text": INTERRUPTED, "is_error": true}]});
     assert_eq!(conversation.new_lines(), [line.to_string()]);
 }
@@ -251,6 +253,25 @@ fn what_is_not_known_is_left_out_and_counted() {
         ("a line of the type null", 1),
     ];
     assert_eq!(left_out, expected.map(|(what, count)| (what.to_owned(), count)));
+}
+
+/// They went into requests, which no reader took then, nor could a recording be made of them.
+#[test]
+fn what_would_spoil_a_request_is_damaged() {
+    let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
+    for object in [r#"{"n":1e999}"#, r#"{"a":"\ud83d"}"#, &deep] {
+        let call =
+            |arguments: &str| json!({"type": "call", "id": "a", "name": "Read", "arguments": arguments});
+        let mut with_extra = call("{}");
+        with_extra["extra"] = json!(object.trim_start_matches('{').strip_suffix('}'));
+        let vendor = json!({"type": "vendor", "json": object});
+        let line = json!({"type": "assistant", "parts": [call(object), with_extra, vendor]});
+        let (conversation, left_out) = read(&[USER, &line.to_string()]);
+        assert_eq!(texts_of(&conversation), ["User: hi"], "{object}");
+        let expected =
+            [("a damaged part of the type \"call\"", 2), ("a damaged part of the type \"vendor\"", 1)];
+        assert_eq!(left_out, expected.map(|(what, count)| (what.to_owned(), count)), "{object}");
+    }
 }
 
 #[test]
