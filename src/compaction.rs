@@ -19,6 +19,14 @@ else the user has asked for, in the user's words; what was done and found out, w
 values as they are; what went wrong; what is still to be done, and what was being done last. Write nothing but the \
 summary.";
 
+/// What is said behind it where the reply was no summary, for this reason.
+pub fn instruction_again(why: &str) -> String {
+    format!(
+        "This was asked once already, and {why}. Answer with the summary alone, as plain text of at most 1000 words, and \
+         call no tool."
+    )
+}
+
 const SUMMARY: &str = "[summary of what was said since, which was too long to be kept whole]";
 const END: &str = "[end of the summary]";
 const LAST_PROMPT: &str = "[end of the summary; what the user said last follows]";

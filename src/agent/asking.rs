@@ -7,6 +7,7 @@ use super::{Agent, system_prompt};
 use crate::config::TextCalls;
 use crate::conversation::{Conversation, Part, holds_call, texts};
 use crate::error::Error;
+use crate::http::with_text;
 use crate::output::Output;
 use crate::provider::shown::Growing;
 use crate::provider::{
@@ -47,6 +48,10 @@ impl Agent {
                     }
                 }
                 Attempt::Rewrite(learnt) => self.learn(learnt, output),
+                Attempt::TooLong(error) if !self.compacts => {
+                    let error = self.http.refused(&error, &self.url);
+                    return Err(with_text(error, |text| format!("{text}, or leave --no-compaction out")));
+                }
                 Attempt::TooLong(error) => {
                     overflows += 1;
                     if overflows > MOST_OVERFLOWS || !self.make_room(error.told(), output)? {

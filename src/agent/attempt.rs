@@ -69,7 +69,7 @@ impl Agent {
                 Trouble::Fault(Fault::Api(error), _) if error.teach(settings, &mut learnt) => {
                     Trouble::Rewrite
                 }
-                Trouble::Fault(Fault::Api(error), _) if compacts && is_too_long(&error) => {
+                Trouble::Fault(Fault::Api(error), _) if is_too_long(&error, compacts) => {
                     too_long = Some(error);
                     Trouble::Rewrite
                 }
@@ -100,6 +100,11 @@ impl Agent {
     }
 }
 
-fn is_too_long(error: &ApiError) -> bool {
-    matches!(error.verdict(), Verdict::Overflow | Verdict::Refused) && error.may_be_overflow()
+/// Whether a conversation was refused for its length, or, where room could be made, may have been.
+fn is_too_long(error: &ApiError, compacts: bool) -> bool {
+    match error.verdict() {
+        Verdict::Overflow => error.may_be_overflow(),
+        Verdict::Refused => compacts && error.may_be_overflow(),
+        _ => false,
+    }
 }

@@ -11,7 +11,7 @@ use crate::compaction::{self, Fill, Weighed};
 use crate::conversation::cuts::{line_of_beginning, line_of_results};
 use crate::conversation::{Message, Part, Role, holds_call, texts};
 use crate::error::Error;
-use crate::http::error_of_api;
+use crate::http::{error_of_api, with_text};
 use crate::image_limits;
 use crate::output::Output;
 use crate::provider::window::{self, Told};
@@ -42,12 +42,26 @@ pub(super) struct Room {
     is_tight: bool,
     /// For how many questions in a row before it they had.
     tight_questions: u32,
+    /// Whether there is no summary for the present prompt, though one was asked for: none is asked for again while the
+    /// conversation fits, which would be each time.
+    is_unsummarized: bool,
+}
+
+/// What came of asking for a summary.
+enum Summary {
+    /// The parts that stand in the place of what was summarised.
+    Made(Vec<Part>),
+    /// A reply that is none, for this reason. The next may be one.
+    Unusable(&'static str),
+    /// No reply, for this reason, and there would be none again.
+    Refused(String),
 }
 
 impl Room {
     /// Another model is asked from here on.
     pub(super) fn forget_window(&mut self) {
         self.guessed_window = None;
+        self.is_unsummarized = false;
     }
 }
 
@@ -59,6 +73,7 @@ impl Agent {
             Some(last) if last.role == Role::User => messages.len() - 1,
             _ => messages.len(),
         };
+        self.room.is_unsummarized = false;
     }
 
     /// Notes what a reply told of the room, before it is added.
@@ -195,8 +210,7 @@ impl Agent {
                 return Ok(self.weight() < before);
             }
         }
-        self.summarize(window, output)?;
-        if self.fill() > enough {
+        if self.summarize(window, output)? && self.fill() > enough {
             // What is left is one reply and what it asked for.
             if self.room.tight_questions >= MOST_TIGHT {
                 return Err(Error::Refused(format!(
@@ -232,8 +246,9 @@ impl Agent {
         self.append(&line_of_results(&cut))
     }
 
-    /// Has the model summarise all but the last replies, if there is enough of that.
-    fn summarize(&mut self, window: u64, output: &mut Output) -> Result<(), Error> {
+    /// Has the model summarise all but the last replies, if there is enough of that. False if it goes on without a
+    /// summary that it should have.
+    fn summarize(&mut self, window: u64, output: &mut Output) -> Result<bool, Error> {
         let messages = self.conversation.messages();
         let weight = self.weight();
         let tokens = |part: &[Message]| self.room.fill.share(compaction::weight(part), weight);
@@ -243,18 +258,30 @@ impl Agent {
             .find(|from| *from > 1 && tokens(&messages[*from..]) <= window / 4)
             .or_else(|| compaction::tail(messages, 1).filter(|from| *from > 1))
         else {
-            return Ok(());
+            return Ok(true);
         };
         if tokens(&messages[1..kept_from]) < window / 8 {
-            return Ok(());
+            return Ok(true);
         }
         let before = self.fill();
-        let summary = self.ask_for_summary(kept_from, output)?;
-        let messages = self.conversation.messages();
-        let parts = compaction::beginning(messages, self.room.prompt_at, kept_from, &summary);
-        if compaction::weight_of_parts(&parts) >= compaction::weight(&messages[..kept_from]) {
-            return Err(unsummarized("the summary is no shorter than what it stands for"));
+        let fits = before < window;
+        if fits && self.room.is_unsummarized {
+            return Ok(false);
         }
+        let parts = match self.ask_for_summary(kept_from, output)? {
+            Summary::Made(parts) => parts,
+            why if fits => {
+                self.room.is_unsummarized = true;
+                output.warn(&format!(
+                    "the conversation nearly fills the model's window and could not be summarised ({}): going on with \
+                     all of it while it fits",
+                    why.reason()
+                ));
+                return Ok(false);
+            }
+            why => return Err(unsummarized(why.reason())),
+        };
+        let messages = self.conversation.messages();
         let kept = messages.len() - kept_from;
         let line = line_of_beginning(&parts, kept);
         self.conversation
@@ -271,52 +298,81 @@ impl Agent {
         if !self.is_apart {
             output.compacted(before, after)?;
         }
-        self.append(&line)
+        self.append(&line)?;
+        self.room.is_unsummarized = false;
+        Ok(true)
     }
 
-    /// Asks for a summary of the messages before this one.
-    fn ask_for_summary(&mut self, end: usize, output: &mut Output) -> Result<String, Error> {
+    /// Asks for a summary of the messages before this one, and once more if the reply is none. The tools and all else
+    /// stay as they are in the other requests: whatever differed would cost what the server has cached.
+    fn ask_for_summary(&mut self, end: usize, output: &mut Output) -> Result<Summary, Error> {
         output.end_shown()?;
         let mut messages = self.conversation.messages()[..end].to_vec();
-        if let Some(last) = messages.last_mut() {
-            last.parts.push(Part::Text(compaction::INSTRUCTION.to_owned()));
-        }
+        add_text(&mut messages, compaction::INSTRUCTION.to_owned());
         // A form of the answer is not that of a summary.
         let form = match self.settings.native_answer() {
             Some(_) => self.settings.answer.take(),
             None => None,
         };
-        let asked = self.summary_of(&messages, output);
+        let mut asked = self.summary_of(&messages, output);
+        if let Ok(Summary::Unusable(why)) = asked {
+            output.detail(&format!("{why}: asking for it once more"));
+            add_text(&mut messages, compaction::instruction_again(why));
+            asked = self.summary_of(&messages, output);
+        }
         if form.is_some() {
             self.settings.answer = form;
             self.wire = Wire::new(&self.settings);
         }
-        let text = asked?;
-        self.budget.check_spent()?;
-        match text.trim().is_empty() {
-            true => Err(unsummarized("the summary is empty")),
-            false => Ok(text),
-        }
+        asked
     }
 
-    fn summary_of(&mut self, messages: &[Message], output: &mut Output) -> Result<String, Error> {
+    /// Asks so much, of which the last message ends with the instruction.
+    fn summary_of(&mut self, messages: &[Message], output: &mut Output) -> Result<Summary, Error> {
         loop {
             let mut wire = Wire::new(&self.settings);
             wire.update(&self.settings, messages);
             match self.attempt(&wire, Shown::Nothing, output) {
                 Attempt::Answered(reply, bytes) => {
                     self.budget.take_summary(&self.settings.model, &reply.spent(), bytes);
-                    return match reply.stop {
-                        Stop::Declined(_) | Stop::Filtered => Err(unsummarized("the model declined")),
-                        _ => Ok(texts(&reply.parts).join("\n")),
-                    };
+                    self.budget.check_spent()?;
+                    return Ok(self.judge(&reply, messages.len()));
                 }
                 Attempt::Rewrite(learnt) => self.learn(learnt, output),
                 Attempt::TooLong(error) => {
-                    return Err(unsummarized(&error_of_api(&error, &self.url, None).to_string()));
+                    return Ok(Summary::Refused(error_of_api(&error, &self.url, None).to_string()));
                 }
-                Attempt::Failed(error, _) => self.fall_back(error, output)?,
+                Attempt::Failed(error, _) => match self.fall_back(error, output) {
+                    Ok(()) => {}
+                    Err(Error::Refused(why) | Error::Malformed(why)) => return Ok(Summary::Refused(why)),
+                    Err(error) => {
+                        return Err(with_text(error, |text| {
+                            format!(
+                                "{text}; what was asked for is a summary, since the conversation is too long"
+                            )
+                        }));
+                    }
+                },
             }
+        }
+    }
+
+    /// What a reply is worth as a summary of the messages before this one.
+    fn judge(&self, reply: &Reply, end: usize) -> Summary {
+        let text = texts(&reply.parts).join("\n");
+        match reply.stop {
+            Stop::Declined(_) | Stop::Filtered => return Summary::Unusable("the model declined"),
+            Stop::Botched => return Summary::Unusable("the model called a tool instead"),
+            _ if holds_call(&reply.parts) => return Summary::Unusable("the model called a tool instead"),
+            _ if text.trim().is_empty() => return Summary::Unusable("the summary is empty"),
+            Stop::Cut | Stop::WindowFull => return Summary::Unusable("the summary was cut off"),
+            _ => {}
+        }
+        let messages = self.conversation.messages();
+        let parts = compaction::beginning(messages, self.room.prompt_at, end, &text);
+        match compaction::weight_of_parts(&parts) < compaction::weight(&messages[..end]) {
+            true => Summary::Made(parts),
+            false => Summary::Unusable("the summary is no shorter than what it stands for"),
         }
     }
 
@@ -359,6 +415,24 @@ impl Agent {
             Some(session) => session.append(vec![line.to_owned()]),
             None => Ok(()),
         }
+    }
+}
+
+impl Summary {
+    /// Why there is none.
+    fn reason(&self) -> &str {
+        match self {
+            Summary::Made(_) => "",
+            Summary::Unusable(why) => why,
+            Summary::Refused(why) => why,
+        }
+    }
+}
+
+/// Says something at the end of the last message.
+fn add_text(messages: &mut [Message], text: String) {
+    if let Some(last) = messages.last_mut() {
+        last.parts.push(Part::Text(text));
     }
 }
 

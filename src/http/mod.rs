@@ -423,7 +423,8 @@ pub fn error_of_api(error: &ApiError, url: &str, headers: Option<&[(String, Stri
     let mut text = format!("HTTP {}: {}", error.status, error.message);
     let remedy = error.remedy();
     if !remedy.is_empty() {
-        text = format!("{text}: {remedy}");
+        // Vendors end their sentence; here it goes on.
+        text = format!("{}: {remedy}", text.trim_end_matches(['.', ' ']));
     }
     match (error.verdict(), error.status) {
         (Verdict::Redirected | Verdict::Unknown, _) => Error::Malformed(text),
@@ -457,7 +458,8 @@ fn too_long(error: Error, wait: Duration) -> Error {
     })
 }
 
-fn with_text(error: Error, change: impl Fn(String) -> String) -> Error {
+/// The same error in other words, where it is one of asking a server.
+pub fn with_text(error: Error, change: impl Fn(String) -> String) -> Error {
     match error {
         Error::Overloaded(text) => Error::Overloaded(change(text)),
         Error::Network(text) => Error::Network(change(text)),

@@ -234,6 +234,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
             patience: self.patience,
             alarm: self.alarm.clone(),
             held: Vec::new(),
+            broken: None,
             is_answered_early: false,
         })))
     }
@@ -292,6 +293,9 @@ pub struct TcpTransport {
     alarm: Alarm,
     /// Output that leaves with the next, or before an answer is waited for.
     held: Vec<u8>,
+    /// Why sending failed, which may have been in the middle of what was handed over. TLS keeps all of it and would
+    /// send it once more: from then on each sending fails at once, and for the same reason.
+    broken: Option<Errno>,
     /// Set when the server answered, or closed, before it had taken the request: nothing is sent from
     /// then on, and the connection is never used again.
     is_answered_early: bool,
@@ -307,7 +311,7 @@ impl Transport for TcpTransport {
             // ureq reads the answer only when it believes the request was sent.
             return Ok(());
         }
-        if self.held.is_empty() && amount <= MOST_HELD_BYTES {
+        if self.broken.is_none() && self.held.is_empty() && amount <= MOST_HELD_BYTES {
             self.held.extend_from_slice(&self.buffers.output()[..amount]);
             return Ok(());
         }
@@ -360,6 +364,7 @@ impl Transport for TcpTransport {
     /// it unusable as the end does: they are TLS's goodbye, a late 408, or the rest of another answer.
     fn is_open(&mut self) -> bool {
         !self.is_answered_early
+            && self.broken.is_none()
             && self.buffers.input().is_empty()
             && peek(&self.stream, &mut [0]) == Err(Errno::AGAIN)
     }
@@ -378,15 +383,22 @@ impl Drop for TcpTransport {
 }
 
 impl TcpTransport {
-    /// Sends what is held and so much of the output behind it, without copying either.
+    /// Sends what is held and so much of the output behind it.
     fn send_held_and(&mut self, amount: usize, timeout: &NextTimeout) -> Result<(), ureq::Error> {
-        let sent = self.send(amount, timeout);
-        // Though it may not all have been taken: then nothing is sent any more.
-        self.held.clear();
-        sent
+        if self.broken.is_none() {
+            self.broken = self.send(amount, timeout).err();
+            // Though it may not all have been taken: then nothing is sent any more.
+            self.held.clear();
+        }
+        match self.broken {
+            None => Ok(()),
+            Some(Errno::AGAIN) => Err(ureq::Error::Timeout(Timeout::PerWrite)),
+            Some(error) => Err(io::Error::from(error).into()),
+        }
     }
 
-    fn send(&mut self, amount: usize, timeout: &NextTimeout) -> Result<(), ureq::Error> {
+    /// Does so without copying either. The error of a server that takes nothing more is that it should be tried again.
+    fn send(&mut self, amount: usize, timeout: &NextTimeout) -> Result<(), Errno> {
         let limit = self.alarm.shortened(total_limit(timeout).unwrap_or(self.idle_timeout));
         let mut slices = [IoSlice::new(&self.held), IoSlice::new(&self.buffers.output()[..amount])];
         let mut rest = &mut slices[..];
@@ -396,20 +408,23 @@ impl TcpTransport {
             match sendmsg(&self.stream, rest, &mut SendAncillaryBuffer::default(), flags) {
                 Ok(sent) => IoSlice::advance_slices(&mut rest, sent),
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => match wait_to_send(&self.stream, limit, self.patience, &self.alarm)? {
-                    Sending::Possible => {}
-                    Sending::Pointless => {
-                        self.is_answered_early = true;
-                        break;
+                Err(Errno::AGAIN) => {
+                    let waited = wait_to_send(&self.stream, limit, self.patience, &self.alarm);
+                    match waited.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))? {
+                        Sending::Possible => {}
+                        Sending::Pointless => {
+                            self.is_answered_early = true;
+                            break;
+                        }
+                        Sending::Stalled => return Err(Errno::AGAIN),
                     }
-                    Sending::Stalled => return Err(ureq::Error::Timeout(Timeout::PerWrite)),
-                },
+                }
                 // What the server sent before it closed is still there to be read.
                 Err(Errno::PIPE | Errno::CONNRESET) => {
                     self.is_answered_early = true;
                     break;
                 }
-                Err(error) => return Err(io::Error::from(error).into()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
@@ -502,29 +517,39 @@ mod tests {
         found.iter().map(SocketAddr::to_string).collect()
     }
 
-    #[test]
-    fn the_head_of_a_request_leaves_with_its_body_or_before_an_answer_is_awaited() {
+    /// A transport with this idle limit, and the other end.
+    fn transport(idle_timeout: Duration) -> (TcpTransport, TcpStream) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (mut peer, _) = listener.accept().unwrap();
-        let mut transport = TcpTransport {
+        let (peer, _) = listener.accept().unwrap();
+        let transport = TcpTransport {
             stream,
             buffers: FreshBuffers::new(1 << 16, 1 << 16),
             watch: Arc::default(),
-            idle_timeout: Duration::from_secs(60),
+            idle_timeout,
             patience: Duration::from_secs(60),
             alarm: Alarm::default(),
             held: Vec::new(),
+            broken: None,
             is_answered_early: false,
         };
-        let limit = || NextTimeout {
+        (transport, peer)
+    }
+
+    fn no_limit() -> NextTimeout {
+        NextTimeout {
             after: ureq::unversioned::transport::time::Duration::NotHappening,
             reason: Timeout::Global,
             ..Default::default()
-        };
+        }
+    }
+
+    #[test]
+    fn the_head_of_a_request_leaves_with_its_body_or_before_an_answer_is_awaited() {
+        let (mut transport, mut peer) = transport(Duration::from_secs(60));
         let hand_over = |transport: &mut TcpTransport, text: &[u8]| {
             transport.buffers.output()[..text.len()].copy_from_slice(text);
-            transport.transmit_output(text.len(), limit()).unwrap();
+            transport.transmit_output(text.len(), no_limit()).unwrap();
         };
         hand_over(&mut transport, b"head ");
         assert_eq!(peek(&peer, &mut [0]), Err(Errno::AGAIN));
@@ -534,9 +559,33 @@ mod tests {
         hand_over(&mut transport, b"the end");
         assert_eq!(peek(&peer, &mut [0]), Err(Errno::AGAIN));
         std::io::Write::write_all(&mut peer, b"answer").unwrap();
-        assert!(transport.await_input(limit()).unwrap());
+        assert!(transport.await_input(no_limit()).unwrap());
         assert_eq!(transport.buffers.input(), b"answer");
         assert_eq!(peer.read(&mut taken).map(|amount| taken[..amount].to_vec()).unwrap(), b"the end");
+    }
+
+    /// What was handed over is kept by TLS until it is sent, and was sent once more, behind a part of itself.
+    #[test]
+    fn after_a_stall_in_the_middle_of_a_piece_nothing_is_sent_any_more() {
+        const PIECE: usize = 50_021;
+        let (mut transport, mut peer) = transport(Duration::from_millis(50));
+        for (at, byte) in transport.buffers.output()[..PIECE].iter_mut().enumerate() {
+            *byte = (at % 251) as u8;
+        }
+        let sent = |transport: &mut TcpTransport| match transport.transmit_output(PIECE, no_limit()) {
+            Ok(()) => true,
+            Err(ureq::Error::Timeout(Timeout::PerWrite)) => false,
+            Err(other) => panic!("{other}"),
+        };
+        while sent(&mut transport) {}
+        // There is room again.
+        let mut taken = vec![0; 1_000_000];
+        peer.read_exact(&mut taken).unwrap();
+        assert!(!sent(&mut transport) && !sent(&mut transport) && !transport.is_open());
+        drop(transport);
+        peer.read_to_end(&mut taken).unwrap();
+        let wrong = taken.iter().enumerate().position(|(at, byte)| usize::from(*byte) != at % PIECE % 251);
+        assert_eq!(wrong, None);
     }
 
     #[test]

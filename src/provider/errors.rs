@@ -39,7 +39,7 @@ pub enum Verdict {
     Botched,
     /// The conversation is too long for the model's context window.
     Overflow,
-    /// Not what the API speaks: a redirect.
+    /// Not what the API speaks: a redirect, or the offer of another protocol.
     Redirected,
     /// Not what the API speaks: a status that HTTP does not have.
     Unknown,
@@ -135,7 +135,8 @@ impl ApiError {
     /// What to do about it.
     pub fn verdict(&self) -> Verdict {
         let by_status = match self.status {
-            300..=399 => return Verdict::Redirected,
+            // Another protocol, which nobody asked for, comes of a URL that is something else's.
+            101 | 300..=399 => return Verdict::Redirected,
             600.. => return Verdict::Unknown,
             401 | 403 => Verdict::Credentials,
             _ if self.is_overflow() => Verdict::Overflow,
@@ -561,6 +562,7 @@ mod tests {
             (429, "{}", Verdict::Wait),
             (529, "{}", Verdict::Wait),
             (308, "", Verdict::Redirected),
+            (101, "", Verdict::Redirected),
             (599, "", Verdict::Wait),
             (600, "", Verdict::Unknown),
             (999, r#"{"error":{"message":"prompt is too long"}}"#, Verdict::Unknown),

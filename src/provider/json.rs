@@ -24,6 +24,17 @@ pub fn without_repeats(text: &str, value: &Value) -> Option<String> {
     (outside_strings(text, b":").count() > members(value)).then(|| value.to_string())
 }
 
+/// The same for a text that is yet to be sent without NUL: two names can become one by that.
+pub fn without_repeats_or_nul(text: &str, value: &Value) -> Option<String> {
+    let once = without_repeats(text, value);
+    let sent = match without_nul(once.as_deref().unwrap_or(text)) {
+        Cow::Borrowed(_) => return once,
+        Cow::Owned(sent) => sent,
+    };
+    // What does not become one keeps its NUL here: what is run is what came.
+    super::parse(&sent).ok().and_then(|value| without_repeats(&sent, &value)).or(once)
+}
+
 /// The text without NUL characters in its strings: many servers refuse a request that holds one, and then all later
 /// ones too.
 pub fn without_nul(text: &str) -> Cow<'_, str> {
@@ -97,6 +108,15 @@ mod tests {
         for text in [r#"{"a:\":":{"b":"x:y"},"c":[{"b":1.10}]}"#, "{}", "1"] {
             assert_eq!(once(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn names_that_become_one_without_their_nul_stand_once() {
+        let once = |text: &str| without_repeats_or_nul(text, &serde_json::from_str(text).unwrap());
+        let text = r#"{"command":"echo A","command\u0000":"x","command\ufffd":"y"}"#;
+        assert_eq!(once(text).as_deref(), Some("{\"command\":\"echo A\",\"command\u{fffd}\":\"y\"}"));
+        assert_eq!(once(r#"{"a\u0000":1,"a\u0000":2}"#).as_deref(), Some(r#"{"a\u0000":2}"#));
+        assert_eq!(once(r#"{"a\u0000":"\u0000","b":1}"#), None);
     }
 
     #[test]

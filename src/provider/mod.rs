@@ -611,7 +611,7 @@ fn object_text(raw: &str) -> Result<String, &'static str> {
     match parse_and_mend(trimmed) {
         Ok((Value::Null, _)) => Ok("{}".to_owned()),
         Ok((value @ Value::Object(_), text)) => {
-            Ok(json::without_repeats(&text, &value).unwrap_or_else(|| text.into_owned()))
+            Ok(json::without_repeats_or_nul(&text, &value).unwrap_or_else(|| text.into_owned()))
         }
         Ok((Value::String(inner), _)) if inner.trim_start().starts_with('{') => object_text(&inner),
         _ => Err("not a JSON object"),

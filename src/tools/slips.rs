@@ -15,6 +15,10 @@ const WRAPPERS: &[&str] =
 /// Names that may stand beside, with the tool's name or the kind of the block.
 const LABELS: &[&str] = &["name", "tool", "toolname", "function", "type"];
 
+/// Far more arguments than any tool has. Where there are more, whose names are each compared with all others, nothing is
+/// mended: the tool refuses them by the first that it does not have.
+const MOST_ARGUMENTS: usize = 100;
+
 /// Other names of arguments that can mean only one thing for the tool, each with the tool's own.
 pub fn synonyms(tool: &str) -> &'static [(&'static str, &'static str)] {
     match tool {
@@ -124,8 +128,12 @@ fn opposites(tool: &str) -> &'static [(&'static str, &'static str)] {
 /// The arguments of a built-in tool, mended. None of these tools takes a list.
 pub fn mended(spec: &Spec, arguments: Arguments) -> Arguments {
     let names = spec.arguments;
+    let arguments = unwrapped(spec, arguments);
+    if arguments.len() > MOST_ARGUMENTS {
+        return arguments;
+    }
     let mut mended = Arguments::new();
-    let arguments = turned(spec, names, unwrapped(spec, arguments));
+    let arguments = turned(spec, names, arguments);
     for (typed, value) in &arguments {
         let meant = meant(spec.name, names, typed).filter(|name| {
             // Of two that mean the same neither is certain.
@@ -263,6 +271,27 @@ mod tests {
     use super::*;
     use crate::tools;
     use serde_json::json;
+
+    /// Each was once compared with all others, and each comparison wrote both names anew.
+    #[test]
+    fn of_very_many_arguments_none_is_mended() {
+        let variant = |bits: u32| -> String {
+            (0..16)
+                .map(|bit| if bits & (1 << bit) == 0 { '_' } else { '-' })
+                .chain("command".chars())
+                .collect()
+        };
+        let spec = tools::all().iter().find(|spec| spec.name == "Bash").unwrap();
+        let many: Arguments = (0..1 << 16).map(|bits| (variant(bits), json!("ls"))).collect();
+        assert_eq!(mended(spec, many.clone()), many);
+        let most: Arguments = (1..MOST_ARGUMENTS).map(|number| (number.to_string(), json!(1))).collect();
+        let with_command = |name: &str| {
+            let mut arguments = most.clone();
+            arguments.insert(name.to_owned(), json!("ls"));
+            arguments
+        };
+        assert_eq!(mended(spec, with_command("cmd")), with_command("command"));
+    }
 
     /// Arguments that each tool takes, in its own words.
     fn sample(tool: &str) -> Value {

@@ -365,28 +365,106 @@ fn where_results_are_not_enough_the_beginning_is_summarised() {
     }
 }
 
+/// A conversation that no result can be cut of, and of which the server counted so many tokens last.
+fn writing_up_to(api: Api, count: u64) -> Vec<Reply> {
+    let mut replies = writing(api);
+    replies.truncate(3);
+    replies.push(used(api, writes(api, "d"), count));
+    replies
+}
+
+/// Replies that are no summary, and what is said of each.
+fn no_summaries(api: Api) -> Vec<(Reply, &'static str)> {
+    let done = if api == Api::Anthropic { "end_turn" } else { "stop" };
+    let cut = if api == Api::Anthropic { "max_tokens" } else { "length" };
+    let call = ("toolu_x", "Write", r#"{"file_path": "x", "content": "x"}"#);
+    let mut replies = vec![
+        (asks(api, "First I look.", &[call]), "the model called a tool instead"),
+        (ends(api, "Wrote a, b an", &[], cut), "the summary was cut off"),
+        (ends(api, &"x".repeat(40_000), &[], done), "the summary is no shorter than what it stands for"),
+    ];
+    // With the other API this is a fault of the server's, which is asked again for it.
+    if api == Api::Anthropic {
+        replies.push((ends(api, "", &[], done), "the summary is empty"));
+    }
+    replies
+}
+
 #[test]
-fn a_summary_that_fails_ends_the_run_and_says_what_to_do() {
-    const WAY: &str = ": go on in a new session, or choose a --model with a larger window";
+fn a_reply_that_is_no_summary_is_asked_for_once_more() {
+    for api in BOTH {
+        for (reply, why) in no_summaries(api) {
+            let mut replies = writing(api);
+            replies.extend([reply, answer(api, "Wrote a, b and c."), answer(api, "Done.")]);
+            let outcome = all(writer(api), replies).run();
+            outcome.code(0).stdout("Done.\n").stderr("").request_count(7).no_file("x");
+            let again = format!(
+                "This was asked once already, and {why}. Answer with the summary alone, as plain text of at most 1000 \
+                 words, and call no tool."
+            );
+            outcome.equal(last_text(&outcome.body(6)), format!("{}\n\n{again}", last_text(&outcome.body(5))));
+            // What the server has cached begins with the tools.
+            outcome.equal(&outcome.body(6)["tools"], &outcome.body(4)["tools"]);
+            outcome.equal(&outcome.body(6)["tool_choice"], &outcome.body(4)["tool_choice"]);
+            let block = format!("{SUMMARY}\\nWrote a, b and c.\\n[end of the summary]\"");
+            outcome.equal(outcome.sent(7).contains(&block), true);
+        }
+    }
+}
+
+#[test]
+fn what_fits_still_goes_on_without_a_summary() {
+    for api in BOTH {
+        let refusal = Reply::new(400, "application/json", json!({"error": {"message": "No."}}).to_string());
+        let mut cases: Vec<(Vec<Reply>, &str)> =
+            no_summaries(api).into_iter().map(|(reply, why)| (vec![reply.clone(), reply], why)).collect();
+        cases.push((vec![refusal], "the API refused the request (HTTP 400: No.)"));
+        for (summaries, why) in cases {
+            let asked = summaries.len();
+            let mut replies = writing(api);
+            replies.extend(summaries);
+            // Nor is it asked for again at each of the next questions.
+            replies.extend([used(api, writes(api, "e"), 15_000), used(api, answer(api, "Done."), 15_800)]);
+            let outcome = all(writer(api), replies).run();
+            outcome.code(0).stdout("Done.\n").request_count(4 + asked + 2).file("e", text("e")).stderr(&format!(
+                "cotter: the conversation nearly fills the model's window and could not be summarised ({why}): going on \
+                 with all of it while it fits\n"
+            ));
+            let sent = outcome.sent(4 + asked + 2);
+            outcome.equal(NAMES[..5].iter().all(|name| sent.contains(&format!("toolu_{name}"))), true);
+        }
+    }
+}
+
+#[test]
+fn what_fits_no_more_and_has_no_summary_ends_the_run_and_says_what_to_do() {
+    const WAY: &str = ": go on in a new session, or choose a --model with a larger window\n";
     const BEGINNING: &str =
         "cotter: the conversation is too long for the model's window and could not be summarised (";
     for api in BOTH {
-        let mut replies = writing(api);
+        let mut replies = writing_up_to(api, 15_990);
         replies.push(too_long(api));
         let outcome = all(writer(api), replies).run();
         outcome.code(4).request_count(5).stderr_has(BEGINNING).stderr_has(WAY);
-        for (said, why) in [
-            (String::new(), "the summary is empty"),
-            ("x".repeat(40_000), "the summary is no shorter than what it stands for"),
-        ] {
-            let mut replies = writing(api);
-            replies.push(ends(api, &said, &[], if api == Api::Anthropic { "end_turn" } else { "stop" }));
-            if said.is_empty() && api != Api::Anthropic {
-                continue;
-            }
+        for (reply, why) in no_summaries(api) {
+            let mut replies = writing_up_to(api, 15_990);
+            replies.extend([reply.clone(), reply]);
             let outcome = all(writer(api), replies).run();
-            outcome.code(4).stderr(&format!("{BEGINNING}{why}){WAY}\n"));
+            outcome.code(4).request_count(6).stderr(&format!("{BEGINNING}{why}){WAY}"));
         }
+    }
+}
+
+#[test]
+fn a_server_that_fails_at_a_summary_is_said_to_have_been_asked_for_one() {
+    for api in BOTH {
+        let mut replies = writing(api);
+        replies.push(Reply::new(500, "application/json", json!({"error": {"message": "Ouch."}}).to_string()));
+        let outcome = all(writer(api), replies).args(&["--max-retries", "0"]).run();
+        outcome.code(5).request_count(5).stderr(
+            "cotter: the API is overloaded or limits the rate (HTTP 500: Ouch.); what was asked for is a summary, since \
+             the conversation is too long\n",
+        );
     }
 }
 
@@ -446,7 +524,11 @@ fn without_compaction_nothing_is_cut_and_the_run_ends() {
         let mut replies = reading(api, &["a", "b", "c", "d"]);
         replies.push(too_long(api));
         let outcome = all(story(api), replies).args(&["--no-compaction"]).run();
-        outcome.code(4).request_count(5).stderr_has("the API refused the request (HTTP 400: ");
+        outcome
+            .code(4)
+            .request_count(5)
+            .stderr_has("cotter: the API refused the request (HTTP 400: ")
+            .stderr_has("shorten the input or choose another --model), or leave --no-compaction out\n");
         outcome.equal(wholes(api, &outcome.body(5)), vec![true; 4]);
         let replies = reading(api, &["a", "b", "c", "d"]);
         let outcome = all(story(api), replies).args(&["--no-compaction", "--context-window", "13000"]).run();

@@ -52,7 +52,7 @@ fn what_is_final_is_final_after_something_that_was_asked_again() {
         let refused = refusal(api, 401, "authentication_error", "No.").header(SOON);
         let outcome = run(api, &[], [overloaded(api), overloaded(api), refused]);
         outcome.code(3).stdout("").request_count(3);
-        outcome.stderr_has("(HTTP 401: No.");
+        outcome.stderr_has("(HTTP 401: No");
     }
 }
 
@@ -62,7 +62,7 @@ fn a_key_that_a_refusal_quotes_is_not_shown() {
     let refused = refusal(Api::Anthropic, 401, "authentication_error", message);
     let story = story(Api::Anthropic).env("ANTHROPIC_API_KEY", "sk-quoted-key-1");
     let outcome = story.args(&["--output-format", "json", "--record", "recording"]).reply(refused).run();
-    let why = "the API does not accept the key (HTTP 401: Incorrect API key provided: (secret).: check the key, \
+    let why = "the API does not accept the key (HTTP 401: Incorrect API key provided: (secret): check the key, \
                or name another with --api-key-file)";
     outcome.code(3).stderr(&format!("cotter: {why}\n"));
     outcome.equal(&outcome.json()["error"]["message"], &json!(why));
@@ -101,7 +101,7 @@ fn what_is_not_found_is_told_with_the_address_that_was_asked() {
         let path = if api == Api::OpenAi { "/v1/chat/completions" } else { "/v1/messages" };
         let outcome = run(api, &[], [refusal(api, 404, "not_found_error", "No.")]);
         outcome.code(4).stdout("").request_count(1);
-        outcome.stderr_has("(HTTP 404: No.: check --model and the base URL): http://127.0.0.1:");
+        outcome.stderr_has("(HTTP 404: No: check --model and the base URL): http://127.0.0.1:");
         outcome.stderr_has(&format!("{path} was asked\n"));
     }
 }
@@ -114,20 +114,20 @@ fn what_will_not_pass_ends_the_run_at_once_with_its_code() {
             401,
             "authentication_error",
             3,
-            "the API does not accept the key (HTTP 401: No.: check the key, or name another with \
+            "the API does not accept the key (HTTP 401: No: check the key, or name another with \
              --api-key-file)",
         ),
         (
             402,
             "billing_error",
             4,
-            "the API refused the request (HTTP 402: No.: the account has no credit left)",
+            "the API refused the request (HTTP 402: No: the account has no credit left)",
         ),
         (
             403,
             "permission_error",
             3,
-            "the API does not accept the key (HTTP 403: No.: check the key, or name another with \
+            "the API does not accept the key (HTTP 403: No: check the key, or name another with \
              --api-key-file)",
         ),
         (405, "method_error", 4, "the API refused the request (HTTP 405: No.)"),
@@ -148,11 +148,12 @@ fn what_will_not_pass_ends_the_run_at_once_with_its_code() {
 #[test]
 fn a_prompt_that_is_too_long_is_refused_for_good() {
     let cases = [
-        (Api::Anthropic, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum"),
-        (Api::OpenAi, "context_length_exceeded", "This model's maximum context length is 8192 tokens."),
+        (Api::Anthropic, "invalid_request_error", "prompt is too long: 210000 tokens > 200000 maximum", ""),
+        // The sentence ends, and the error goes on.
+        (Api::OpenAi, "context_length_exceeded", "This model's maximum context length is 8192 tokens", ". "),
     ];
-    for (api, kind, message) in cases {
-        let outcome = run(api, &[], [refusal(api, 400, kind, message)]);
+    for (api, kind, message, end) in cases {
+        let outcome = run(api, &[], [refusal(api, 400, kind, &format!("{message}{end}"))]);
         outcome.code(4).stdout("").request_count(1).stderr(&format!(
             "cotter: the API refused the request (HTTP 400: {message}: the conversation is too long for this \
              model: shorten the input or choose another --model)\n"
@@ -171,6 +172,7 @@ fn a_quota_that_is_used_up_is_not_waited_for() {
     ];
     for (api, kind, message) in cases {
         let outcome = run(api, &[], [refusal(api, 429, kind, message).header("retry-after: 1")]);
+        let message = message.trim_end_matches('.');
         outcome.code(5).stdout("").request_count(1).stderr(&format!(
             "cotter: the API is overloaded or limits the rate (HTTP 429: {message}: waiting does not help \
              here: check the account's plan and limits)\n"
