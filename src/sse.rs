@@ -117,6 +117,18 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
+/// All events of a stream that comes in these pieces.
+#[cfg(any(test, feature = "fuzz"))]
+pub fn events(pieces: &[&[u8]]) -> Vec<Event> {
+    let mut decoder = Decoder::default();
+    let mut events = Vec::new();
+    for piece in pieces {
+        decoder.feed(piece);
+        events.extend(std::iter::from_fn(|| decoder.next_event()));
+    }
+    events
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::requests;
 use crate::conversation::{CallResult, Conversation, Part, texts};
 use crate::provider::{Api, Fault, Reader, Reply, is_too_deep, shown};
-use crate::sse::{Decoder, Event};
+use crate::sse::{Event, events};
 
 /// Folds the bytes in the form that their beginning shows.
 pub fn check(api: Api, bytes: &[u8]) {
@@ -30,16 +30,6 @@ pub fn check(api: Api, bytes: &[u8]) {
             sound(api, whole);
         }
     }
-}
-
-fn events(pieces: &[&[u8]]) -> Vec<Event> {
-    let mut decoder = Decoder::default();
-    let mut events = Vec::new();
-    for piece in pieces {
-        decoder.feed(piece);
-        events.extend(std::iter::from_fn(|| decoder.next_event()));
-    }
-    events
 }
 
 fn fold(api: Api, events: &[Event]) -> Result<Reply, Fault> {

@@ -1,31 +1,21 @@
 //! Bytes → events: the same as a plain reading of the whole text gives, however they are cut.
 
-use crate::sse::{Decoder, Event};
+use crate::sse::{Event, events};
 
 /// The first byte chooses the cuts.
 pub fn run(bytes: &[u8]) {
     let Some((seed, stream)) = bytes.split_first() else { return };
     let expected = plain(stream);
-    assert_eq!(decoded(&[stream]), expected, "whole");
-    assert_eq!(decoded(&super::pieces(stream, *seed)), expected, "in pieces");
+    assert_eq!(events(&[stream]), expected, "whole");
+    assert_eq!(events(&super::pieces(stream, *seed)), expected, "in pieces");
     if stream.len() <= 256 {
         let single: Vec<&[u8]> = stream.chunks(1).collect();
-        assert_eq!(decoded(&single), expected, "byte by byte");
+        assert_eq!(events(&single), expected, "byte by byte");
     }
     for Event { kind, data } in expected {
         assert!(!data.trim().is_empty(), "an event without data");
         assert!(!kind.contains(['\n', '\r']) && !data.contains('\r'), "a line's end in a line");
     }
-}
-
-fn decoded(pieces: &[&[u8]]) -> Vec<Event> {
-    let mut decoder = Decoder::default();
-    let mut events = Vec::new();
-    for piece in pieces {
-        decoder.feed(piece);
-        events.extend(std::iter::from_fn(|| decoder.next_event()));
-    }
-    events
 }
 
 /// The events as the standard words it, read from the whole stream at once.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{Api, Fault, Reader, Reply};
-use crate::sse::{Decoder, Event};
+use crate::sse::{Decoder, Event, events};
 
 /// A stream fixture: its API, and the body after the first blank line of the file.
 struct Stream {
@@ -46,16 +46,6 @@ fn stream(path: PathBuf) -> Option<Stream> {
         && !body.starts_with(&[0x1F, 0x8B])
         && !body.trim_ascii_start().starts_with(b"{");
     (whole && plain && !body.trim_ascii_start().starts_with(b"<")).then_some(Stream { path, api, body })
-}
-
-fn events(pieces: &[&[u8]]) -> Vec<Event> {
-    let mut decoder = Decoder::default();
-    let mut events = Vec::new();
-    for piece in pieces {
-        decoder.feed(piece);
-        events.extend(std::iter::from_fn(|| decoder.next_event()));
-    }
-    events
 }
 
 fn read(api: Api, events: &[Event]) -> Result<Reply, Fault> {

@@ -30,7 +30,7 @@ impl Fork {
     ///
     /// # Errors
     ///
-    /// `Usage` if the id is taken, `Internal` if the disk does not take the copy.
+    /// `Usage` if the id is taken or nothing may be written there, `Internal` if the disk does not take the copy.
     pub fn make(self, id: &str, origin: &str) -> Result<Session, Error> {
         folder::check_unused(&self.folder, id)?;
         let path = folder::path_of(&self.folder, id);
@@ -50,6 +50,10 @@ impl Fork {
         });
         made.map_err(|error| match error.kind() {
             io::ErrorKind::AlreadyExists => folder::used(id),
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Error::Usage(format!(
+                "cannot make the session \"{}\": {error}: pass --no-session-persistence to go on without a copy",
+                path.display()
+            )),
             _ => Error::Internal(format!(
                 "cannot make the session \"{}\": {error}: make room, or pass --no-session-persistence",
                 path.display()

@@ -100,6 +100,32 @@ fn on_a_disk_that_is_full_from_the_beginning_no_session_is_kept_and_a_line_says_
 }
 
 #[test]
+fn where_nothing_may_be_written_a_copy_of_a_session_is_refused_with_the_way_to_go_on() {
+    let test = "where_nothing_may_be_written_a_copy_of_a_session_is_refused_with_the_way_to_go_on";
+    if !can_mount(test) {
+        return;
+    }
+    const COPY: &str = "550e8411-e29b-41d4-a716-446655440000";
+    let stage = Stage::new("read-only sessions");
+    let script = format!(
+        "export XDG_STATE_HOME=$PWD/disk
+        run --session-id {ID} -p Go
+        mount -o remount,bind,ro disk
+        run -r {ID} --fork-session --session-id {COPY} -p Again
+        run -r {ID} --fork-session --no-session-persistence -p Again"
+    );
+    let (told, bodies) = on_a_disk(&stage, vec![done(), done()], &script);
+    let path = stage.path("disk").join(format!("cotter/sessions/{COPY}.jsonl"));
+    let refused = format!(
+        "cotter: cannot make the session \"{}\": Read-only file system (os error 30): pass --no-session-persistence to \
+         go on without a copy\n",
+        path.display()
+    );
+    assert_eq!(told, format!("Done.\ncode 0\n{refused}code 2\nDone.\ncode 0\n"));
+    assert_eq!(bodies.len(), 2);
+}
+
+#[test]
 fn on_a_full_disk_a_recording_keeps_whole_exchanges_and_the_session_goes_on() {
     let test = "on_a_full_disk_a_recording_keeps_whole_exchanges_and_the_session_goes_on";
     if !can_mount(test) {
