@@ -25,7 +25,10 @@ pub fn run(bytes: &[u8]) {
         (Err(what), None) => assert!(what.len() < 100_000, "{} bytes", what.len()),
         other => panic!("{other:?}"),
     }
+    // A value cannot tell that a member stood twice in the text.
+    let is_repeated = taken.as_ref().is_err_and(|what| what.contains("the same member twice"));
     if let Ok(value) = serde_json::from_str::<Value>(text)
+        && !is_repeated
         && let Some(fits) = plain(&root, &value)
     {
         assert_eq!(taken.is_ok(), fits, "{root} and {value}: {taken:?}");

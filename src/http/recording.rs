@@ -489,6 +489,17 @@ mod tests {
         assert_eq!(difference("", &then, &then.clone()), None);
     }
 
+    /// Read as something next to it, it was written as another number, and the request differed from itself.
+    #[test]
+    fn a_number_that_is_long_is_written_as_one_that_is_read_as_the_same() {
+        for number in ["92914184067440737095516167", "0.1234567890123456789", "2.2250738585072011e-308"] {
+            let read: Value = serde_json::from_str(number).unwrap();
+            assert_eq!(read.as_f64(), number.parse().ok(), "{number}");
+            let again: Value = serde_json::from_str(&format!("{read:#}")).unwrap();
+            assert_eq!(again, read, "{number}");
+        }
+    }
+
     #[test]
     fn a_secret_is_replaced_however_it_is_cut_and_two_recorders_do_not_mix() {
         let folder = std::env::temp_dir().join(format!("cotter-recorder-{}", std::process::id()));
