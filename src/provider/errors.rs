@@ -104,7 +104,7 @@ impl ApiError {
         .map_or_else(|| detail(&value["detail"]), excerpt);
         // "Provider returned error" alone says nothing: the cause is in the metadata, as JSON text at times.
         if let Some(raw) = raw_cause(&metadata["raw"]) {
-            let provider = metadata["provider_name"].as_str().unwrap_or("upstream");
+            let provider = metadata["provider_name"].as_str().map_or_else(|| "upstream".to_owned(), excerpt);
             message = format!("{message} ({provider}: {raw})");
         }
         if let Some(generation) = error["failed_generation"].as_str() {
@@ -525,6 +525,10 @@ mod tests {
             (
                 r#"{"error":{"code":400,"message":"Provider returned error","metadata":{"provider_name":"P","raw":"{\"error\":{\"message\":\"why\"}}"}}}"#,
                 "Provider returned error (P: why)",
+            ),
+            (
+                r#"{"error":{"message":"Provider returned error","metadata":{"provider_name":"P\u0000\nQ","raw":"why"}}}"#,
+                "Provider returned error (P  Q: why)",
             ),
             (
                 r#"{"error":{"message":"Provider returned error","metadata":{"raw":"not json"}}}"#,
