@@ -15,20 +15,7 @@ pub fn run(bytes: &[u8]) {
     for (api, host) in
         [(Api::Anthropic, Host::Anthropic), (Api::OpenAi, Host::OpenRouter), (Api::OpenAi, Host::Other)]
     {
-        let mut settings = Settings {
-            api,
-            host,
-            model: "m".to_owned(),
-            system: String::new(),
-            tools: Vec::new(),
-            max_output_tokens: None,
-            context_window: None,
-            temperature: Some(0.5),
-            stop: Vec::new(),
-            thinking: Default::default(),
-            answer: None,
-            learnt: Learnt::default(),
-        };
+        let mut settings = Settings { temperature: Some(0.5), ..Settings::plain(api, host, "m") };
         let mut lessons = 0;
         let mut learnt = Learnt::default();
         while error.teach(&settings, &mut learnt) {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::conversation::{Conversation, Message, Part, Reading, Role};
-use crate::provider::{Api, Host, Learnt, NoImages, Settings, Wire};
+use crate::provider::{Api, Host, NoImages, Settings, Wire};
 
 const MODEL: &str = "anthropic/m";
 
@@ -22,20 +22,8 @@ pub fn is_object(text: &str) -> bool {
 }
 
 fn settings(api: Api, host: Host) -> Settings {
-    Settings {
-        api,
-        host,
-        model: MODEL.to_owned(),
-        system: "be brief".to_owned(),
-        tools: crate::tools::all().iter().take(2).collect(),
-        max_output_tokens: None,
-        context_window: None,
-        temperature: None,
-        stop: Vec::new(),
-        thinking: Default::default(),
-        answer: None,
-        learnt: Learnt::default(),
-    }
+    let tools = crate::tools::all().iter().take(2).collect();
+    Settings { system: "be brief".to_owned(), tools, ..Settings::plain(api, host, MODEL) }
 }
 
 /// Asserts that calls and results are paired and that the requests of all servers are sound.

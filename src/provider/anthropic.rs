@@ -491,7 +491,7 @@ fn other_members(object: &str, known: &[&str]) -> Option<String> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::provider::{Api, Host, Learnt, NoImages};
+    use crate::provider::{Api, Host, NoImages};
 
     fn event(data: &str) -> sse::Event {
         sse::Event { kind: String::new(), data: data.to_owned() }
@@ -639,20 +639,7 @@ pub mod tests {
 
     /// Settings of nothing but the model.
     pub fn settings() -> Settings {
-        Settings {
-            api: Api::Anthropic,
-            host: Host::Other,
-            model: "m".to_owned(),
-            system: String::new(),
-            tools: Vec::new(),
-            max_output_tokens: None,
-            context_window: None,
-            temperature: None,
-            stop: Vec::new(),
-            thinking: Default::default(),
-            answer: None,
-            learnt: Learnt::default(),
-        }
+        Settings::plain(Api::Anthropic, Host::Other, "m")
     }
 
     #[test]

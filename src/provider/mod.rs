@@ -114,6 +114,25 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Those of nothing but the model, which all that is thrown at a provider begins with.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub fn plain(api: Api, host: Host, model: &str) -> Settings {
+        Settings {
+            api,
+            host,
+            model: model.to_owned(),
+            system: String::new(),
+            tools: Vec::new(),
+            max_output_tokens: None,
+            context_window: None,
+            temperature: None,
+            stop: Vec::new(),
+            thinking: Default::default(),
+            answer: None,
+            learnt: Learnt::default(),
+        }
+    }
+
     /// Names the API and model that make a reply, so that vendor data goes back only there.
     pub fn origin(&self) -> String {
         match self.api {

@@ -653,23 +653,11 @@ fn join(item: &mut Value, fragment: &Map<String, Value>) {
 mod tests {
     use super::*;
     use crate::conversation::Call;
-    use crate::provider::{Api, Learnt, NoImages};
+    use crate::provider::{Api, NoImages};
 
     fn settings(host: Host, model: &str) -> Settings {
-        Settings {
-            api: Api::OpenAi,
-            host,
-            model: model.to_owned(),
-            system: "be brief".to_owned(),
-            tools: Vec::new(),
-            max_output_tokens: Some(9),
-            context_window: None,
-            temperature: None,
-            stop: Vec::new(),
-            thinking: Default::default(),
-            answer: None,
-            learnt: Learnt::default(),
-        }
+        let plain = Settings::plain(Api::OpenAi, host, model);
+        Settings { system: "be brief".to_owned(), max_output_tokens: Some(9), ..plain }
     }
 
     fn read(chunks: &[&str]) -> Result<Reply, Fault> {
