@@ -16,6 +16,7 @@ mod writing;
 
 pub use reading::Reading;
 use writing::line;
+pub use writing::{push_member, push_text};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -215,7 +215,7 @@ impl Output {
     /// One line about a call: on a terminal, or with `--verbose`.
     pub fn call(&mut self, name: &str, subject: impl FnOnce() -> String) {
         if self.verbose || (self.stderr_terminal && !self.quiet) {
-            let subject = one_line(&crate::provider::excerpt(&hide(&subject(), &self.secrets)));
+            let subject = one_line(&crate::provider::excerpt(&hide(subject(), &self.secrets)));
             let name = one_line(&crate::provider::excerpt(name));
             match self.stderr_terminal && self.color {
                 true => self.line_as_is(&format!("\x1b[2m{name} {subject}\x1b[0m")),
@@ -452,7 +452,7 @@ impl Output {
             return;
         }
         let _ = self.end_shown();
-        let message = hide(&error.to_string(), &self.secrets);
+        let message = hide(error.to_string(), &self.secrets);
         // Whoever interrupts knows.
         if !matches!(error, Error::Interrupted(_)) {
             self.line(&message);

@@ -17,8 +17,8 @@ const MOST_STREAM_BYTES: usize = 128 << 20;
 /// server that keeps a silent connection alive sends a few bytes a second. Likewise the longest document.
 const MOST_EVENT_BYTES: usize = 64 << 20;
 
-/// How much of a reply is read at a time. Made anew for each reply, so not larger than is of use.
-const READ_BYTES: usize = 8 * 1024;
+/// How much of a reply is taken at a time of what the connection has read. It is more than an event has.
+const READ_BYTES: usize = 2 * 1024;
 
 /// The most that is read of an error, and for how long: the status says the most.
 const MOST_ERROR_BYTES: usize = 1024 * 1024;
@@ -47,9 +47,8 @@ pub fn read(
     grown: &mut dyn FnMut(&Reader) -> Result<(), Error>,
     broken: &mut Vec<Broken>,
 ) -> Result<Reply, Trouble> {
-    let hint = answer.retry_hint();
     if !(200..300).contains(&answer.status) {
-        return Err(refusal(answer, hint));
+        return Err(refusal(answer));
     }
     let mut reader = Reader::new(api);
     let read = read_into(&mut reader, answer, grown);
@@ -72,7 +71,6 @@ fn read_into(
     mut answer: Answer,
     grown: &mut dyn FnMut(&Reader) -> Result<(), Error>,
 ) -> Result<(), Trouble> {
-    let hint = answer.retry_hint();
     let mut decoder = sse::Decoder::default();
     let mut buffer = [0; READ_BYTES];
     let mut head = Vec::new();
@@ -105,13 +103,13 @@ fn read_into(
                 Form::Foreign(what) => return Err(Fault::Malformed(what).into()),
                 Form::Events => streaming = true,
             }
-            decoder.feed(&head);
+            decoder = sse::Decoder::of(std::mem::take(&mut head));
         } else {
             decoder.feed(bytes);
         }
         while let Some(event) = decoder.next_event() {
             since_event = 0;
-            reader.event(&event).map_err(|fault| Trouble::Fault(fault, hint))?;
+            reader.event(&event).map_err(|fault| Trouble::Fault(fault, answer.retry_hint()))?;
             // At each event, however many came at once: how a reply is told is not to depend on the network.
             grown(reader)?;
         }
@@ -198,8 +196,9 @@ fn read_document(mut answer: Answer, mut text: Vec<u8>, reader: &mut Reader) -> 
     Ok(reader.document(text)?)
 }
 
-fn refusal(mut answer: Answer, hint: Option<Duration>) -> Trouble {
-    let content_type = answer.header("content-type").unwrap_or_default().to_owned();
+fn refusal(mut answer: Answer) -> Trouble {
+    let hint = answer.retry_hint();
+    let content_type = answer.header("content-type").unwrap_or_default().into_owned();
     // A body that breaks off is still worth reading.
     let mut body = Vec::new();
     answer.hurry(ERROR_PATIENCE);
@@ -210,7 +209,7 @@ fn refusal(mut answer: Answer, hint: Option<Duration>) -> Trouble {
     error.should_retry = answer.should_retry();
     error.has_retry_after = hint.is_some();
     if let (300..=399, Some(location)) = (answer.status, answer.header("location")) {
-        error.message = format!("redirected to {}, which is not followed", net::shown(location));
+        error.message = format!("redirected to {}, which is not followed", net::shown(&location));
     }
     Trouble::Fault(Fault::Api(error), hint)
 }

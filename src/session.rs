@@ -4,6 +4,7 @@
 //! file is synced when the run ends. A file in use is locked, so that no two runs write into one. Where no file
 //! can be had, a run goes on without, unless it was to go on with an earlier one.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,11 +13,9 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use crate::claim;
 use crate::config::{Secret, hide};
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, push_member};
 use crate::error::Error;
 use crate::tools::write;
 
@@ -260,7 +259,7 @@ pub struct Session {
     is_new: bool,
     /// What is done to its end before the next line is added.
     mend: Option<Mend>,
-    /// Lines that are still to be written.
+    /// Lines that are still to be written, with their ends.
     unwritten: VecDeque<String>,
     /// Never written, though a result may quote them.
     secrets: Vec<Secret>,
@@ -341,7 +340,8 @@ impl Session {
     ///
     /// `Internal` if the disk does not take them: a session once begun is kept whole or the run ends.
     pub fn append(&mut self, lines: Vec<String>) -> Result<(), Error> {
-        self.unwritten.extend(lines.iter().map(|line| hide(line, &self.secrets)));
+        let ended = |line: String| line + "\n";
+        self.unwritten.extend(lines.into_iter().map(|line| hide(ended(line), &self.secrets)));
         while let Some(line) = self.unwritten.pop_front() {
             if let Err(error) = self.write(&line) {
                 self.unwritten.push_front(line);
@@ -357,8 +357,10 @@ impl Session {
             self.mend_end(mend)?;
         }
         let needs_line_end = self.mend.take().is_some_and(|mend| mend.needs_line_end);
-        let start = if needs_line_end { "\n" } else { "" };
-        let text = format!("{start}{line}\n");
+        let text = match needs_line_end {
+            true => Cow::Owned(format!("\n{line}")),
+            false => Cow::Borrowed(line),
+        };
         let mut rest = text.as_bytes();
         // Almost always one write. How much of a line the disk has taken is counted here, not asked before each.
         while !rest.is_empty() {
@@ -423,13 +425,21 @@ fn name_of(workspace: &Path) -> String {
 
 /// The first line of a file.
 fn header(id: &str, workspace: &Path, origin: &str, forked_from: Option<&str>) -> String {
-    let mut first = json!({
-        "type": "session", "version": VERSION, "id": id, "folder": name_of(workspace), "origin": origin,
-    });
-    if let Some(other) = forked_from {
-        first["forked_from"] = json!(other);
+    let mut first = format!(r#"{{"type":"session","version":{VERSION}"#);
+    let folder = name_of(workspace);
+    let members = [
+        ("id", Some(id)),
+        ("folder", Some(&*folder)),
+        ("origin", Some(origin)),
+        ("forked_from", forked_from),
+    ];
+    for (name, text) in members {
+        if let Some(text) = text {
+            push_member(&mut first, name, text);
+        }
     }
-    format!("{first}\n")
+    first.push_str("}\n");
+    first
 }
 
 #[cfg(test)]

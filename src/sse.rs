@@ -31,6 +31,11 @@ pub struct Decoder {
 }
 
 impl Decoder {
+    /// Begins with these bytes of the stream.
+    pub fn of(start: Vec<u8>) -> Decoder {
+        Decoder { buffer: start, ..Decoder::default() }
+    }
+
     /// Takes the next bytes of the stream, cut anywhere.
     pub fn feed(&mut self, bytes: &[u8]) {
         if self.start > 0 {

@@ -76,8 +76,8 @@ impl fmt::Debug for Secret {
 }
 
 /// The text with every secret in it replaced: servers quote the keys that they refuse.
-pub fn hide(text: &str, secrets: &[Secret]) -> String {
-    secrets.iter().flat_map(Secret::forms).fold(text.to_owned(), |text, form| match text.contains(&form) {
+pub fn hide(text: impl Into<String>, secrets: &[Secret]) -> String {
+    secrets.iter().flat_map(Secret::forms).fold(text.into(), |text, form| match text.contains(&form) {
         true => text.replace(&form, HIDDEN),
         false => text,
     })

@@ -6,9 +6,13 @@ use serde_json::Value;
 
 use super::{CallResult, Image, Part, Role};
 
+/// Room for a line about a short text, a call or its result.
+const USUAL_BYTES: usize = 512;
+
 /// Parts that one speaker said, as one line of JSON without the line's end.
 pub fn line(role: Role, parts: &[Part], origin: Option<&str>) -> String {
-    let mut line = String::from(match role {
+    let mut line = String::with_capacity(USUAL_BYTES);
+    line.push_str(match role {
         Role::User => r#"{"type":"user","parts":["#,
         Role::Assistant => r#"{"type":"assistant","parts":["#,
     });
@@ -67,9 +71,35 @@ fn push_result(line: &mut String, result: &CallResult) {
     }
 }
 
-fn push_member(line: &mut String, name: &str, text: &str) {
+/// Adds a member of an object, behind others, whose value is a text.
+pub fn push_member(line: &mut String, name: &str, text: &str) {
     line.push_str(",\"");
     line.push_str(name);
     line.push_str("\":");
-    line.push_str(&serde_json::to_string(text).expect("a string is always JSON"));
+    push_text(line, text);
+}
+
+/// Adds a text as JSON. Most hold nothing that JSON escapes: they are written once.
+pub fn push_text(line: &mut String, text: &str) {
+    if text.bytes().any(|byte| byte < b' ' || matches!(byte, b'"' | b'\\')) {
+        line.push_str(&serde_json::to_string(text).expect("a text is always JSON"));
+    } else {
+        line.extend(["\"", text, "\""]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_written_as_json_has_it() {
+        for character in ('\0'..='\u{ff}').chain(['\u{2028}', '\u{fffd}', '\u{1f600}']) {
+            for text in [String::from(character), format!("a{character}b")] {
+                let mut line = "[".to_owned();
+                push_text(&mut line, &text);
+                assert_eq!(line, format!("[{}", Value::from(text)));
+            }
+        }
+    }
 }

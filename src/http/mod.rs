@@ -3,6 +3,7 @@
 //! The official clients' rules for trying again, and two of our own: nothing that was read in a dead attempt
 //! is used, and a stall of a server on this machine is not repeated, since it is still at the prompt.
 
+use std::borrow::Cow;
 use std::io::Read;
 use std::time::{Duration, SystemTime};
 
@@ -93,7 +94,6 @@ pub enum Asked<T> {
 pub struct Answer<'a> {
     /// The HTTP status.
     pub status: u16,
-    headers: Vec<(String, String)>,
     body: Body,
     recorder: Option<&'a mut Recorder>,
 }
@@ -105,8 +105,11 @@ enum Body {
 
 impl Answer<'_> {
     /// A header's value, by its name in lower case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    pub fn header(&self, name: &str) -> Option<Cow<'_, str>> {
+        match &self.body {
+            Body::Live(response) => response.header(name),
+            Body::Recorded(recorded) => recorded.header(name).map(Cow::Borrowed),
+        }
     }
 
     /// The next bytes of the body; none at its end.
@@ -177,7 +180,7 @@ impl Answer<'_> {
 
     /// The server's own word on whether trying again makes sense.
     pub fn should_retry(&self) -> Option<bool> {
-        match self.header("x-should-retry")? {
+        match &*self.header("x-should-retry")? {
             "true" => Some(true),
             "false" => Some(false),
             _ => None,
@@ -291,20 +294,23 @@ impl Http {
     }
 
     fn attempt(&mut self, request: &Request) -> Result<Answer<'_>, Trouble> {
-        let (status, headers, body) = match &mut self.replay {
+        let (status, body) = match &mut self.replay {
             Some(replay) => {
-                let mut recorded = replay.answer(request.body)?;
-                (recorded.status, std::mem::take(&mut recorded.headers), Body::Recorded(recorded))
+                let recorded = replay.answer(request.body)?;
+                (recorded.status, Body::Recorded(recorded))
             }
             None => {
-                let mut response = self.client.post(request.url, request.headers, request.body)?;
-                (response.status, std::mem::take(&mut response.headers), Body::Live(Box::new(response)))
+                let response = self.client.post(request.url, request.headers, request.body)?;
+                (response.status, Body::Live(Box::new(response)))
             }
         };
         if let Some(recorder) = &mut self.recorder {
-            recorder.begin(request.body, status, &headers)?;
+            match &body {
+                Body::Live(response) => recorder.begin(request.body, status, response.headers())?,
+                Body::Recorded(recorded) => recorder.begin(request.body, status, recorded.headers())?,
+            }
         }
-        Ok(Answer { status, headers, body, recorder: self.recorder.as_mut() })
+        Ok(Answer { status, body, recorder: self.recorder.as_mut() })
     }
 
     /// Fetches something that is neither recorded nor tried twice: its status and body.

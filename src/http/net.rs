@@ -3,6 +3,7 @@
 //! With `transport.rs` the only place that names ureq. It knows nothing of APIs, retries or recordings,
 //! follows no redirect, starts no thread, and never waits longer than the idle limit in silence.
 
+use std::borrow::Cow;
 use std::error;
 use std::fmt;
 use std::io::{self, Read};
@@ -11,7 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustls::{AlertDescription, CertificateError};
-use ureq::http::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use ureq::http::header::{
+    ACCEPT, ACCEPT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue, USER_AGENT,
+};
 use ureq::http::{Method, Request, Uri};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::unversioned::transport::{ConnectProxyConnector, Connector, RustlsConnector, SocksConnector};
@@ -21,6 +24,9 @@ use super::proxy::{Choice, ProxySettings};
 use super::transport::{Names, Stage, TcpConnector, Watch, bare_host, default_port, describe, is_socks};
 use crate::alarm::{Alarm, Ring};
 use crate::named_file;
+
+/// How cotter names itself.
+const PRODUCT: &str = concat!("cotter/", env!("CARGO_PKG_VERSION"));
 
 /// The longest head of a response that is accepted.
 const HEAD_BYTES: usize = 64 * 1024;
@@ -102,8 +108,19 @@ pub struct Client {
     settings: NetworkSettings,
     patience: Duration,
     watch: Arc<Watch>,
+    /// The last request's.
+    target: Option<Target>,
     /// One for each way out that was needed. ureq's pool belongs to an agent, and so does its proxy.
     agents: Vec<(Route, Agent)>,
+}
+
+/// Where a request goes and what it says of itself, as it was given and as ureq takes it. Almost all requests have
+/// the same.
+struct Target {
+    url: String,
+    given: Vec<(String, String)>,
+    uri: Uri,
+    headers: HeaderMap,
 }
 
 /// What distinguishes the agents: the proxy, and whether roots of trust were loaded.
@@ -116,7 +133,7 @@ struct Route {
 impl Client {
     /// A client that has not touched the network yet.
     pub fn new(settings: NetworkSettings) -> Client {
-        Client { settings, patience: PATIENCE, watch: Arc::default(), agents: Vec::new() }
+        Client { settings, patience: PATIENCE, watch: Arc::default(), target: None, agents: Vec::new() }
     }
 
     /// What ends every wait.
@@ -139,11 +156,9 @@ impl Client {
         body: &[&[u8]],
     ) -> Result<Response, Failure> {
         let length: usize = body.iter().map(|slice| slice.len()).sum();
-        let mut headers = header_map(headers)?;
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
         let mut send = || {
             let mut slices = Slices { rest: body, offset: 0 };
-            self.exchange(Method::POST, url, headers.clone(), SendBody::from_reader(&mut slices))
+            self.exchange(Method::POST, url, headers, Some(length), SendBody::from_reader(&mut slices))
                 .map_err(|failure| (failure, self.watch.is_fresh()))
         };
         match send() {
@@ -154,17 +169,21 @@ impl Client {
 
     /// One GET, one attempt; otherwise as [`Client::post`].
     pub fn get(&mut self, url: &str, headers: &[(String, String)]) -> Result<Response, Failure> {
-        self.exchange(Method::GET, url, header_map(headers)?, SendBody::none())
+        self.exchange(Method::GET, url, headers, None, SendBody::none())
     }
 
     fn exchange(
         &mut self,
         method: Method,
         url: &str,
-        headers: HeaderMap,
+        headers: &[(String, String)],
+        length: Option<usize>,
         body: SendBody<'_>,
     ) -> Result<Response, Failure> {
-        let uri = parse_url(url)?;
+        let (uri, mut headers) = self.target(url, headers)?;
+        if let Some(length) = length {
+            headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        }
         if let Some(ring) = self.settings.alarm.rung() {
             return Err(Failure::Ended(ring));
         }
@@ -203,6 +222,19 @@ impl Client {
         }
     }
 
+    /// The URL and the headers of a request, read only where they are others than the last one's.
+    fn target(&mut self, url: &str, given: &[(String, String)]) -> Result<(Uri, HeaderMap), Failure> {
+        let target = match self.target.take().filter(|last| last.url == url && last.given == given) {
+            Some(last) => last,
+            None => {
+                let (uri, headers) = (parse_url(url)?, header_map(given)?);
+                Target { url: url.to_owned(), given: given.to_vec(), uri, headers }
+            }
+        };
+        let Target { uri, headers, .. } = self.target.insert(target);
+        Ok((uri.clone(), headers.clone()))
+    }
+
     /// ureq's own SOCKS transport does not know the alarm; what ureq can limit for it is each step by itself.
     fn with_limits<S: AsSendBody>(&self, agent: &Agent, request: Request<S>) -> Request<S> {
         let alarm = &self.settings.alarm;
@@ -237,22 +269,24 @@ impl Client {
             Some(path) if route.secure || proxy_speaks_tls => load_roots(path)?,
             _ => RootCerts::WebPki,
         };
+        // Our own transport has the idle limit built in, ureq's for SOCKS has not.
+        let idle_timeout =
+            route.proxy.as_ref().filter(|proxy| is_socks(proxy)).map(|_| self.settings.idle_timeout);
         // The limits on the whole call and on name lookup stay unset: they make ureq start a thread.
         let config = Agent::config_builder()
             .proxy(route.proxy.clone())
             .tls_config(TlsConfig::builder().root_certs(roots).build())
             .http_status_as_error(false)
             .max_redirects(0)
-            .user_agent(concat!("cotter/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
+            // A proxy is told it too.
+            .user_agent(PRODUCT)
             .max_response_header_size(HEAD_BYTES)
             .input_buffer_size(INPUT_BYTES)
             .output_buffer_size(OUTPUT_BYTES)
             .max_idle_age(KEPT_FOR)
             .timeout_connect(Some(self.settings.connect_timeout))
-            // Our own transport has the idle limit built in; these two are for ureq's SOCKS transport.
-            .timeout_per_read(Some(self.settings.idle_timeout))
-            .timeout_per_write(Some(self.settings.idle_timeout))
+            .timeout_per_read(idle_timeout)
+            .timeout_per_write(idle_timeout)
             .build();
         let connector = ()
             .chain(Stage::Begins(Arc::clone(&self.watch)))
@@ -274,8 +308,7 @@ impl Client {
 pub struct Response {
     /// The status; redirects and errors are responses like any other.
     pub status: u16,
-    /// The headers in the order they came, names in lower case.
-    pub headers: Vec<(String, String)>,
+    headers: HeaderMap,
     body: BodyReader<'static>,
     peer: Peer,
     watch: Arc<Watch>,
@@ -294,10 +327,9 @@ impl Response {
     ) -> Response {
         watch.headway();
         let (parts, body) = response.into_parts();
-        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
         Response {
             status: parts.status.as_u16(),
-            headers: parts.headers.iter().map(|(name, value)| (name.to_string(), text(value))).collect(),
+            headers: parts.headers,
             body: body.into_reader(),
             peer,
             watch,
@@ -306,9 +338,14 @@ impl Response {
         }
     }
 
-    /// The first value of a header; `name` in lower case.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    /// The first value of a header.
+    pub fn header(&self, name: &str) -> Option<Cow<'_, str>> {
+        self.headers.get(name).map(text)
+    }
+
+    /// All headers, names in lower case.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        self.headers.iter().map(|(name, value)| (name.as_str(), text(value)))
     }
 
     /// Reads what is there, at least one byte; 0 at the body's end. A body that is cut is a failure, and
@@ -377,6 +414,10 @@ impl Response {
             && self.header("content-length").is_none()
             && self.header("transfer-encoding").is_none()
     }
+}
+
+fn text(value: &HeaderValue) -> Cow<'_, str> {
+    String::from_utf8_lossy(value.as_bytes())
 }
 
 /// Who is spoken to, for the texts of failures.
@@ -627,8 +668,14 @@ fn load_roots(path: &Path) -> Result<RootCerts, Failure> {
     Ok(RootCerts::from(certificates))
 }
 
+/// What a request has besides, unless it has its own.
+const USUAL_HEADERS: [(HeaderName, &str); 3] =
+    [(USER_AGENT, PRODUCT), (ACCEPT, "*/*"), (ACCEPT_ENCODING, "identity")];
+
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Failure> {
-    let mut map = HeaderMap::new();
+    // A map of more than it holds would panic.
+    let mut map = HeaderMap::try_with_capacity(headers.len() + USUAL_HEADERS.len() + 1)
+        .map_err(|_| Failure::Setup(format!("{} headers are too many", headers.len())))?;
     for (name, value) in headers {
         let known = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Failure::Setup(format!("{name:?} cannot be the name of a header")))?;
@@ -637,6 +684,11 @@ fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Failure> {
             Failure::Setup(format!("the value of the header {name} holds a line break or control character"))
         })?;
         map.append(known, value);
+    }
+    for (name, value) in USUAL_HEADERS {
+        if !map.contains_key(&name) {
+            map.insert(name, HeaderValue::from_static(value));
+        }
     }
     Ok(map)
 }

@@ -4,6 +4,7 @@
 //! No key, no cookie and no path of the machine is ever written. Numbers have at least two digits and
 //! are ordered by value.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -104,27 +105,32 @@ impl Recorder {
     }
 
     /// Begins an exchange, once the response's head is there.
-    pub fn begin(&mut self, body: &[&[u8]], status: u16, headers: &[(String, String)]) -> Result<(), Error> {
+    pub fn begin<'a>(
+        &mut self,
+        body: &[&[u8]],
+        status: u16,
+        headers: impl Iterator<Item = (&'a str, Cow<'a, str>)>,
+    ) -> Result<(), Error> {
         self.end()?;
         self.number += 1;
         let request = serde_json::from_slice::<Value>(&body.concat())
             .map(|request| format!("{request:#}\n"))
             .map_err(|error| Error::Internal(format!("a request of our own is not JSON: {error}")))?;
         // A result may quote the key, as that of a file which holds it.
-        self.new_file("request.json", &hide(&request, &self.secrets))?;
+        self.new_file("request.json", &hide(request, &self.secrets))?;
         let mut head = format!("HTTP/1.1 {status}\n{ORIGIN_HEADER}: {}\n", self.origin);
         if let Some(window) = self.window {
             head.push_str(&format!("{WINDOW_HEADER}: {window}\n"));
         }
-        for (name, value) in headers.iter().filter(|(name, _)| KEPT_HEADERS.contains(&name.as_str())) {
-            match name.as_str() {
+        for (name, value) in headers.filter(|(name, _)| KEPT_HEADERS.contains(name)) {
+            match name {
                 // A redirect repeats the query, which holds the key of some servers.
-                "location" => head.push_str(&format!("{name}: {}\n", shown(value))),
+                "location" => head.push_str(&format!("{name}: {}\n", shown(&value))),
                 _ => head.push_str(&format!("{name}: {value}\n")),
             }
         }
         head.push('\n');
-        let file = self.new_file("response.http", &hide(&head, &self.secrets));
+        let file = self.new_file("response.http", &hide(head, &self.secrets));
         self.file = Some(file.inspect_err(|error| {
             // A request alone would keep the folder from the next recording. Where another run has made the response,
             // which is a mistake of usage, nothing is removed.
@@ -248,10 +254,22 @@ pub struct Replay {
 pub struct Recorded {
     /// The HTTP status.
     pub status: u16,
-    /// The headers, names in lower case.
-    pub headers: Vec<(String, String)>,
+    /// Names in lower case.
+    headers: Vec<(String, String)>,
     /// The rest of the file.
     pub body: BufReader<File>,
+}
+
+impl Recorded {
+    /// The first value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// All headers, names in lower case.
+    pub fn headers(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        self.headers.iter().map(|(name, value)| (name.as_str(), Cow::Borrowed(value.as_str())))
+    }
 }
 
 impl Replay {
@@ -287,9 +305,7 @@ impl Replay {
             Some(path) => read_request(path)?,
             None => Value::Null,
         };
-        let stated =
-            response.headers.iter().find(|(name, _)| name == ORIGIN_HEADER).map(|(_, value)| value.as_str());
-        let (api, host) = match stated.and_then(|value| value.split_once(' ')) {
+        let (api, host) = match response.header(ORIGIN_HEADER).and_then(|value| value.split_once(' ')) {
             Some((api, host)) => (api, host.to_owned()),
             None if request["messages"][0]["role"] == "system"
                 || request["tools"][0]["type"] == "function" =>
@@ -306,9 +322,7 @@ impl Replay {
     /// How many tokens the model reads, as the recorded run knew before its next request.
     pub fn next_window(&self) -> Option<u64> {
         let (_, path) = self.responses.get(self.next)?;
-        let response = read_response(path).ok()?;
-        let (_, window) = response.headers.iter().find(|(name, _)| name == WINDOW_HEADER)?;
-        window.parse().ok()
+        read_response(path).ok()?.header(WINDOW_HEADER)?.parse().ok()
     }
 
     /// The response to the next request, if the request is the one that was recorded.
@@ -327,7 +341,7 @@ impl Replay {
         self.next += 1;
         if let Some(request_path) = self.requests.get(number) {
             let body = body.concat();
-            let text = hide(&String::from_utf8_lossy(&body), &self.secrets);
+            let text = hide(String::from_utf8_lossy(&body), &self.secrets);
             let now: Value = serde_json::from_str(&text)
                 .map_err(|error| Error::Internal(format!("a request of our own is not JSON: {error}")))?;
             let then = read_request(request_path)?;
@@ -508,13 +522,13 @@ mod tests {
         let body = b"one sk-12345678, two ab-87654321; sk-1234 sk-12345678";
         for cut in 0..=body.len() {
             let (mut first, mut second) = (recorder(secrets.clone()), recorder(Vec::new()));
-            first.begin(&[b"{}"], 200, &[]).unwrap();
+            first.begin(&[b"{}"], 200, std::iter::empty()).unwrap();
             first.body(&body[..cut]).unwrap();
             first.body(&body[cut..]).unwrap();
             drop(first);
             let written = fs::read_to_string(folder.join("01.response.http")).unwrap();
             assert!(written.ends_with("\n\none (secret), two (secret); sk-1234 (secret)"), "{written}");
-            assert!(matches!(second.begin(&[b"{}"], 200, &[]), Err(Error::Usage(_))));
+            assert!(matches!(second.begin(&[b"{}"], 200, std::iter::empty()), Err(Error::Usage(_))));
             fs::remove_dir_all(&folder).unwrap();
         }
     }

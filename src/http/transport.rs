@@ -236,6 +236,7 @@ impl<In: Transport> Connector<In> for TcpConnector {
             held: Vec::new(),
             broken: None,
             is_answered_early: false,
+            was_read: false,
         })))
     }
 }
@@ -299,6 +300,8 @@ pub struct TcpTransport {
     /// Set when the server answered, or closed, before it had taken the request: nothing is sent from
     /// then on, and the connection is never used again.
     is_answered_early: bool,
+    /// Whether bytes came since it was last asked whether this is still open.
+    was_read: bool,
 }
 
 impl Transport for TcpTransport {
@@ -352,6 +355,7 @@ impl Transport for TcpTransport {
             }
         };
         self.buffers.input_appended(amount);
+        self.was_read = amount > 0;
         let mut observed = self.watch.observed();
         observed.idle_bytes += amount;
         if observed.idle_bytes > MOST_IDLE_BYTES {
@@ -360,13 +364,15 @@ impl Transport for TcpTransport {
         Ok(amount > 0)
     }
 
-    /// Asked before a connection is kept and before it is used again. Bytes that nobody asked for make
-    /// it unusable as the end does: they are TLS's goodbye, a late 408, or the rest of another answer.
+    /// Asked before a connection is kept, where it was read from just now, and before it is used again. Bytes that
+    /// nobody asked for make it unusable as the end does: they are TLS's goodbye, a late 408, or the rest of another
+    /// answer.
     fn is_open(&mut self) -> bool {
+        let was_read = std::mem::take(&mut self.was_read);
         !self.is_answered_early
             && self.broken.is_none()
             && self.buffers.input().is_empty()
-            && peek(&self.stream, &mut [0]) == Err(Errno::AGAIN)
+            && (was_read || peek(&self.stream, &mut [0]) == Err(Errno::AGAIN))
     }
 }
 
@@ -532,6 +538,7 @@ mod tests {
             held: Vec::new(),
             broken: None,
             is_answered_early: false,
+            was_read: false,
         };
         (transport, peer)
     }

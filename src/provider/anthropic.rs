@@ -159,9 +159,12 @@ fn push_image(out: &mut String, image: &Image) {
     out.push_str("}}");
 }
 
-fn legal_id(id: &str) -> String {
+fn legal_id(id: &str) -> Cow<'_, str> {
     let legal = id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
-    if legal && id.len() <= 64 { id.to_owned() } else { format!("call_{}", hashed_id(id, ALPHANUMERIC, 10)) }
+    match legal && id.len() <= 64 {
+        true => Cow::Borrowed(id),
+        false => Cow::Owned(format!("call_{}", hashed_id(id, ALPHANUMERIC, 10))),
+    }
 }
 
 /// A block being built.

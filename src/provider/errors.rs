@@ -5,6 +5,7 @@
 
 use serde_json::Value;
 
+use super::json::pick;
 use super::window::{self, Told};
 use super::{Api, Learnt, NoImages, Settings, excerpt, number, parse, thinking};
 
@@ -67,12 +68,13 @@ impl ApiError {
     /// The error that a JSON object tells inside a successful response, in any of the shapes servers use;
     /// absent if it tells none.
     pub fn inside(value: &Value) -> Option<ApiError> {
-        let tells = match &value["error"] {
+        let [error, kind, object] = pick(value, ["error", "type", "object"]);
+        let tells = match error {
             // Some servers send an empty member with every chunk.
             Value::Object(error) => !error.is_empty(),
             error => !error.is_null(),
         };
-        let is_error = value["type"] == "error" || value["object"] == "error";
+        let is_error = kind == "error" || object == "error";
         (tells || is_error).then(|| ApiError::from_value(value))
     }
 

@@ -12,6 +12,19 @@ const MOST_VALUES: usize = 500_000;
 /// What holds too much is this instead.
 pub const TOO_MUCH: &str = "more than 500,000 values";
 
+/// The members of these names, in their order; `null` for one that is not there. An object is gone through once: of
+/// the few that a piece of a reply has, most are asked for.
+pub fn pick<'a, const COUNT: usize>(value: &'a Value, names: [&str; COUNT]) -> [&'a Value; COUNT] {
+    const NONE: &Value = &Value::Null;
+    let mut picked = [NONE; COUNT];
+    for (name, member) in value.as_object().into_iter().flatten() {
+        if let Some(at) = names.iter().position(|wanted| wanted == name) {
+            picked[at] = member;
+        }
+    }
+    picked
+}
+
 /// Whether so much is held in a text that parsing it would take a large part of a machine's memory.
 pub fn holds_too_much(text: &str) -> bool {
     // Each is counted by a byte of its own, an empty list or object in a list by two.

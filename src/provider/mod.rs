@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::conversation::{Call, CallResult, Image, Part, holds_call};
+use crate::conversation::{Call, CallResult, Image, Part, holds_call, push_text};
 use crate::cost::Cost;
 use crate::sse;
 use crate::tools;
@@ -661,17 +661,23 @@ pub fn number(value: &Value) -> Option<u64> {
 
 /// Appends a string as JSON text. Many servers refuse a request that holds a NUL, and then all later ones too.
 fn push_string(out: &mut String, text: &str) {
-    let json = match text.contains('\0') {
-        true => serde_json::to_string(&text.replace('\0', "\u{fffd}")),
-        false => serde_json::to_string(text),
-    };
-    out.push_str(&json.expect("a string is always JSON"));
+    match text.contains('\0') {
+        true => push_text(out, &text.replace('\0', "\u{fffd}")),
+        false => push_text(out, text),
+    }
 }
 
 /// A tool's name as both APIs allow it, for a call that made one up.
-fn legal_name(name: &str) -> String {
+fn legal_name(name: &str) -> Cow<'_, str> {
+    const MOST_LETTERS: usize = 64;
     let legal = |character: char| character.is_ascii_alphanumeric() || matches!(character, '_' | '-');
-    name.chars().map(|character| if legal(character) { character } else { '_' }).take(64).collect()
+    match name.len() <= MOST_LETTERS && name.chars().all(legal) {
+        true => Cow::Borrowed(name),
+        false => {
+            let letters = name.chars().map(|character| if legal(character) { character } else { '_' });
+            letters.take(MOST_LETTERS).collect()
+        }
+    }
 }
 
 /// A short name for an id that the destination would refuse. FNV-1a over 64 bits: the same id gives the

@@ -4,11 +4,11 @@
 //! asks for, as strict servers refuse the rest of their own replies.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::json::without_nul;
+use super::json::{pick, without_nul};
 use super::said::Said;
 use super::shown::{Growing, detail};
 use super::{
@@ -91,20 +91,23 @@ pub fn message(settings: &Settings, message: &Message, vendor_returns: bool) -> 
 
 fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
     let marked = settings.claude_through_openrouter();
-    let mut messages: Vec<String> = Vec::new();
+    let mut text = String::new();
     // Images are taken in a user's message alone, which may come only after all results.
     let mut shown: Vec<String> = Vec::new();
     for part in &message.parts {
         if let Part::Result(result) = part {
-            // There is no error flag: the text has to say it.
-            let text = result_text(settings, result);
-            let content = match result.is_error && !text.starts_with("Error") {
-                true => content(&format!("Error: {text}"), marked),
-                false => content(&text, marked),
-            };
+            let said = result_text(settings, result);
             let mut id = String::new();
             push_string(&mut id, &legal_id(settings, &result.call_id));
-            messages.push(format!(r#"{{"role":"tool","tool_call_id":{id},"content":{content}}}"#));
+            begin_message(&mut text, r#"{"role":"tool","tool_call_id":"#);
+            text.push_str(&id);
+            text.push_str(r#","content":"#);
+            // There is no error flag: the text has to say it.
+            match result.is_error && !said.starts_with("Error") {
+                true => push_content(&mut text, &format!("Error: {said}"), marked),
+                false => push_content(&mut text, &said, marked),
+            }
+            text.push('}');
             shown.extend(image_parts(result, shown_images(settings, result), &id));
         }
     }
@@ -113,16 +116,18 @@ fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
     if !shown.is_empty() || own_images {
         shown.extend(message.parts.iter().filter_map(|part| said_part(settings, part)));
     }
-    if settings.host == Host::Mistral && !messages.is_empty() && !(texts.is_empty() && shown.is_empty()) {
-        messages.push(r#"{"role":"assistant","content":"Understood."}"#.to_owned());
+    if settings.host == Host::Mistral && !text.is_empty() && !(texts.is_empty() && shown.is_empty()) {
+        begin_message(&mut text, r#"{"role":"assistant","content":"Understood."}"#);
     }
     if !shown.is_empty() {
-        messages.push(format!(r#"{{"role":"user","content":[{}]}}"#, shown.join(",")));
+        begin_message(&mut text, r#"{"role":"user","content":["#);
+        text.push_str(&shown.join(","));
+        text.push_str("]}");
     } else if !texts.is_empty() {
-        let content = content(&texts.join("\n\n"), marked);
-        messages.push(format!(r#"{{"role":"user","content":{content}}}"#));
+        begin_message(&mut text, r#"{"role":"user","content":"#);
+        push_content(&mut text, &texts.join("\n\n"), marked);
+        text.push('}');
     }
-    let text = messages.join(",");
     // A mark is taken on a part of text alone; what of a message stands behind it is little.
     let mark_at = match shown.iter().rposition(|part| part.starts_with(TEXT_PART)) {
         _ if !marked || text.is_empty() => None,
@@ -134,6 +139,12 @@ fn user(settings: &Settings, message: &Message) -> (String, Option<usize>) {
         }
     };
     (text, mark_at)
+}
+
+/// Adds the beginning of a message behind those that are there.
+fn begin_message(text: &mut String, start: &str) {
+    text.push_str(if text.is_empty() { "" } else { "," });
+    text.push_str(start);
 }
 
 /// What the user says or shows, as a part of content.
@@ -177,13 +188,11 @@ fn text_part(text: &str) -> String {
     part + "}"
 }
 
-fn content(text: &str, in_parts: bool) -> String {
-    if in_parts {
-        return format!("[{}]", text_part(text));
+fn push_content(out: &mut String, text: &str, in_parts: bool) {
+    match in_parts {
+        true => out.extend(["[", &text_part(text), "]"]),
+        false => push_string(out, text),
     }
-    let mut content = String::new();
-    push_string(&mut content, text);
-    content
 }
 
 fn assistant(settings: &Settings, message: &Message, vendor_returns: bool) -> String {
@@ -192,7 +201,8 @@ fn assistant(settings: &Settings, message: &Message, vendor_returns: bool) -> St
     if said.trim().is_empty() && !calls_any {
         return String::new();
     }
-    let mut text = String::from(r#"{"role":"assistant","content":"#);
+    let mut text = String::with_capacity(said.len() + 256);
+    text.push_str(r#"{"role":"assistant","content":"#);
     match said.trim().is_empty() {
         // Gateways to Claude refuse an empty string here, LM Studio and Ollama refuse null.
         true if settings.learnt.empty_string_content => text.push_str(r#""""#),
@@ -247,16 +257,16 @@ fn unwrap_vendor(object: &str) -> (bool, &str) {
 
 /// The id as the destination takes it: nine letters or digits for Mistral, as it came for Moonshot, at
 /// most forty characters elsewhere.
-fn legal_id(settings: &Settings, id: &str) -> String {
+fn legal_id<'a>(settings: &Settings, id: &'a str) -> Cow<'a, str> {
     match settings.host {
         Host::Mistral if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
-            id.to_owned()
+            Cow::Borrowed(id)
         }
-        Host::Mistral => hashed_id(id, ALPHANUMERIC, 9),
-        Host::Moonshot => id.to_owned(),
+        Host::Mistral => Cow::Owned(hashed_id(id, ALPHANUMERIC, 9)),
+        Host::Moonshot => Cow::Borrowed(id),
         // Two ids that differ in it alone would be one without it.
-        _ if id.len() <= 40 && !id.contains('\0') => id.to_owned(),
-        _ => format!("call_{}", hashed_id(id, ALPHANUMERIC, 10)),
+        _ if id.len() <= 40 && !id.contains('\0') => Cow::Borrowed(id),
+        _ => Cow::Owned(format!("call_{}", hashed_id(id, ALPHANUMERIC, 10))),
     }
 }
 
@@ -265,7 +275,8 @@ struct HalfCall {
     id: String,
     name: String,
     arguments: String,
-    extra: Map<String, Value>,
+    /// `extra_content`, where there is any.
+    extra: Value,
 }
 
 /// A reply being built from the stream's chunks or from one document.
@@ -282,12 +293,12 @@ pub struct Reader {
     /// Whether an earlier one has gained text behind a later one: then the rest is shown with the whole reply.
     is_out_of_order: bool,
     /// Where in `details` the item with this index and type is.
-    places: HashMap<(String, String), usize>,
+    places: BTreeMap<(String, String), usize>,
     calls: Vec<HalfCall>,
     /// Where in `calls` the last one with this index is.
-    by_index: HashMap<u64, usize>,
+    by_index: BTreeMap<u64, usize>,
     /// Where the first one with this id is.
-    by_id: HashMap<String, usize>,
+    by_id: BTreeMap<String, usize>,
     finish_reason: Option<String>,
     usage: Usage,
     cost: Stated,
@@ -310,7 +321,9 @@ impl Reader {
             return Err(Fault::Api(ApiError::from_value(&value)));
         }
         self.take(&value, "delta")?;
-        let is_ours = ["choices", "usage", "x_groq"].into_iter().any(|member| value.get(member).is_some());
+        let is_ours = value.as_object().is_some_and(|members| {
+            members.keys().any(|name| matches!(name.as_str(), "choices" | "usage" | "x_groq"))
+        });
         let says_nothing = value["type"] == "ping" || value.as_object().is_some_and(Map::is_empty);
         if !is_ours && !says_nothing && self.foreign.is_none() {
             self.foreign = Some(excerpt(data));
@@ -379,44 +392,49 @@ impl Reader {
         if let Some(error) = ApiError::inside(value) {
             return Err(Fault::Api(error));
         }
-        self.take_usage(&value["usage"]);
-        self.take_usage(&value["x_groq"]["usage"]);
+        let [usage, x_groq, choices] = pick(value, ["usage", "x_groq", "choices"]);
+        self.take_usage(usage);
+        self.take_usage(&x_groq["usage"]);
         // One choice is asked for; where a server gives several, the others are no part of the reply.
-        let mut choices = value["choices"].as_array().into_iter().flatten();
+        let mut choices = choices.as_array().into_iter().flatten();
         let Some(choice) = choices.find(|choice| number(&choice["index"]).unwrap_or(0) == 0) else {
             return Ok(());
         };
         self.has_choice = true;
-        self.take_usage(&choice["usage"]);
-        if choice.get("error").is_some_and(|error| !error.is_null()) {
+        let [usage, error, reason, said, message] =
+            pick(choice, ["usage", "error", "finish_reason", member, "message"]);
+        self.take_usage(usage);
+        if !error.is_null() {
             return Err(Fault::Api(ApiError::from_value(choice)));
         }
-        if let Some(reason) = choice["finish_reason"].as_str().filter(|reason| !reason.is_empty()) {
+        if let Some(reason) = reason.as_str().filter(|reason| !reason.is_empty()) {
             self.finish_reason = Some(reason.to_owned());
         }
         // Some servers put `message` where `delta` belongs, in the last chunk.
-        let delta = match &choice[member] {
-            Value::Null if member == "delta" && self.text.is_empty() && self.calls.is_empty() => {
-                &choice["message"]
-            }
-            delta => delta,
+        let delta = match said {
+            Value::Null if self.text.is_empty() && self.calls.is_empty() => message,
+            said => said,
         };
-        self.take_content(&delta["content"]);
-        if let Some(refusal) = delta["refusal"].as_str() {
+        let [content, refusal, reasoning, details, calls, function] = pick(
+            delta,
+            ["content", "refusal", "reasoning_content", "reasoning_details", "tool_calls", "function_call"],
+        );
+        self.take_content(content);
+        if let Some(refusal) = refusal.as_str() {
             self.refusal.push_str(refusal);
         }
         // Only this member ever goes back as it is; other names for reasoning are for display.
-        if let Some(piece) = delta["reasoning_content"].as_str() {
+        if let Some(piece) = reasoning.as_str() {
             self.reasoning_content.get_or_insert_default().push_str(piece);
         }
-        for detail in delta["reasoning_details"].as_array().into_iter().flatten() {
+        for detail in details.as_array().into_iter().flatten() {
             self.take_detail(detail);
         }
-        for fragment in delta["tool_calls"].as_array().into_iter().flatten() {
+        for fragment in calls.as_array().into_iter().flatten() {
             self.take_call(fragment);
         }
-        if delta["function_call"].is_object() {
-            self.take_call(&json!({"index": 0, "function": delta["function_call"]}));
+        if function.is_object() {
+            self.take_call(&json!({"index": 0, "function": function}));
         }
         Ok(())
     }
@@ -473,10 +491,10 @@ impl Reader {
     }
 
     fn take_call(&mut self, fragment: &Value) {
-        let index = number(&fragment["index"]);
-        let id = fragment["id"].as_str().unwrap_or_default();
-        let function = &fragment["function"];
-        let name = function["name"].as_str().unwrap_or_default();
+        let [index, id, function, extra] = pick(fragment, ["index", "id", "function", "extra_content"]);
+        let [name, arguments] = pick(function, ["name", "arguments"]);
+        let (index, id) = (number(index), id.as_str().unwrap_or_default());
+        let name = name.as_str().unwrap_or_default();
         let known = match index {
             // A new id under an index in use is a new call: some servers send index 0 for all.
             Some(index) => self
@@ -508,15 +526,13 @@ impl Reader {
             // The name itself came in pieces.
             call.name.push_str(name);
         }
-        match &function["arguments"] {
+        match arguments {
             Value::String(piece) => call.arguments.push_str(piece),
             Value::Null => {}
             whole => call.arguments = whole.to_string(),
         }
-        for (name, value) in fragment.as_object().into_iter().flatten() {
-            if name == "extra_content" && !value.is_null() && !call.extra.contains_key(name) {
-                call.extra.insert(name.clone(), value.clone());
-            }
+        if call.extra.is_null() {
+            call.extra = extra.clone();
         }
     }
 
@@ -584,8 +600,10 @@ impl Reader {
             parts.push(Part::Text(text.to_owned()));
         }
         for call in self.calls {
-            let extra = call.extra.get("extra_content").map(|value| format!(r#""extra_content":{value}"#));
-            let extra = extra.map(|extra| shallow("extra_content", extra)).transpose()?;
+            let extra = match &call.extra {
+                Value::Null => None,
+                extra => Some(shallow("extra_content", format!(r#""extra_content":{extra}"#))?),
+            };
             parts.push(Part::Call(finish_call(call.id, &call.name, &call.arguments, extra)));
         }
         let mut unknown_stop = None;

@@ -34,11 +34,12 @@ struct Fragment {
 impl Fragment {
     fn new(settings: &Settings, message: &Message) -> Fragment {
         let vendor_returns = message.origin.as_deref() == Some(&settings.origin());
-        let (mut text, mark_at) = match settings.api {
+        let (text, mark_at) = match settings.api {
             Api::OpenAi => openai::message(settings, message, vendor_returns),
             Api::Anthropic => anthropic::message(settings, message, vendor_returns),
         };
-        text.shrink_to_fit();
+        // Of its own size, in memory of its own: it stays, and cut down it would leave a hole that nothing fills.
+        let text = text.as_str().to_owned();
         Fragment { text, mark_at, role: message.role, parts: message.parts.len() }
     }
 }

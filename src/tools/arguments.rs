@@ -15,7 +15,7 @@ const MOST_SCHEMA_BYTES: usize = 4000;
 /// does `false` for something that the tool does not have: either asks for nothing.
 pub struct Given<'a> {
     spec: &'a Spec,
-    values: Vec<(String, &'a Value)>,
+    values: Vec<(&'a str, &'a Value)>,
 }
 
 /// Reads `arguments` against the schema of `spec`. `synonyms` are pairs of another name that can
@@ -25,13 +25,12 @@ pub struct Given<'a> {
 pub fn read<'a>(
     spec: &'a Spec,
     arguments: &'a Arguments,
-    synonyms: &[(&str, &str)],
+    synonyms: &[(&str, &'a str)],
 ) -> Result<Given<'a>, String> {
     let mut given = Given { spec, values: Vec::new() };
     for (typed, value) in arguments.iter().filter(|(_, value)| !value.is_null()) {
-        let plain = folded(typed);
-        let meant = spec.arguments.iter().find(|name| folded(name) == plain).copied().or_else(|| {
-            let pair = synonyms.iter().find(|(other, _)| folded(other) == plain);
+        let meant = spec.arguments.iter().find(|name| alike(name, typed)).copied().or_else(|| {
+            let pair = synonyms.iter().find(|(other, _)| alike(other, typed));
             pair.map(|(_, name)| *name)
         });
         match meant {
@@ -40,7 +39,7 @@ pub fn read<'a>(
             Some(name) if given.value(name).is_some() => {
                 return Err(given.complaint(&format!("got the argument \"{name}\" twice")));
             }
-            Some(name) => given.values.push((name.to_owned(), value)),
+            Some(name) => given.values.push((name, value)),
         }
     }
     Ok(given)
@@ -117,7 +116,7 @@ impl<'a> Given<'a> {
     }
 
     fn value(&self, name: &str) -> Option<&'a Value> {
-        self.values.iter().find(|(given, _)| given == name).map(|(_, value)| *value)
+        self.values.iter().find(|(given, _)| *given == name).map(|(_, value)| *value)
     }
 
     fn wrong_type(&self, name: &str, wanted: &str, value: &Value) -> String {
@@ -154,12 +153,14 @@ fn unknown(typed: &str, names: &[&str]) -> String {
     }
 }
 
-/// A name without what models vary: case, underscores, hyphens.
-pub fn folded(name: &str) -> String {
-    // More letters than any name has. A name is compared with many, and one of a megabyte took seconds.
-    const MOST_LETTERS: usize = 1000;
-    let letters = name.chars().filter(|it| !matches!(it, '_' | '-')).flat_map(char::to_lowercase);
-    letters.take(MOST_LETTERS).collect()
+/// Whether two names differ in nothing but what models vary: case, underscores, hyphens.
+pub fn alike(one: &str, other: &str) -> bool {
+    // Longer than any name is. A name is compared with many, and one of a megabyte took seconds.
+    const MOST_BYTES: usize = 1000;
+    fn letters(name: &str) -> impl Iterator<Item = char> {
+        name.chars().filter(|it| !matches!(it, '_' | '-')).flat_map(char::to_lowercase)
+    }
+    one == other || (one.len().max(other.len()) <= MOST_BYTES && letters(one).eq(letters(other)))
 }
 
 /// The integer that a float stands for, if it stands for one exactly.

@@ -235,9 +235,10 @@ impl Workspace {
                 None => ("", path),
             },
         };
-        match inside.as_os_str().is_empty() {
-            true => place.to_owned(),
-            false => Path::new(place).join(inside).display().to_string(),
+        match (place, inside.as_os_str().is_empty()) {
+            (_, true) => place.to_owned(),
+            ("", false) => inside.display().to_string(),
+            (_, false) => Path::new(place).join(inside).display().to_string(),
         }
     }
 }

@@ -17,21 +17,25 @@ use crate::tools::nearest::Nearest;
 
 /// Opens the regular file at `path` to read it, or says why not, naming what there is instead.
 pub fn open(path: &Path, workspace: &Workspace) -> Result<(File, Metadata), String> {
-    let name = workspace.display(path);
-    let metadata = fs::metadata(path).map_err(|error| not_opened(path, workspace, &error))?;
+    let name = || workspace.display(path);
+    let unreadable = |error: io::Error| cannot_read(&name(), &error);
+    let special = |kind| format!("{} is {kind}, not a file", name());
     // Asked before opening, since opening a device can set it going; asked again of what was opened,
     // since another file may have taken the name.
-    refuse_special(&name, &metadata)?;
+    let metadata = fs::metadata(path).map_err(|error| not_opened(path, workspace, &error))?;
+    if let Kind::Special(kind) = kind(&metadata) {
+        return Err(special(kind));
+    }
     let file = without_waiting(path).map_err(|error| not_opened(path, workspace, &error))?;
-    if is_procfs(&file).map_err(|error| cannot_read(&name, &error))? {
-        return Err(format!("{name} is on procfs, which is not read: it shows other processes' secrets"));
+    if is_procfs(&file).map_err(unreadable)? {
+        return Err(format!("{} is on procfs, which is not read: it shows other processes' secrets", name()));
     }
-    let metadata = file.metadata().map_err(|error| cannot_read(&name, &error))?;
-    refuse_special(&name, &metadata)?;
-    if metadata.is_dir() {
-        return Err(describe_directory(&name, &file));
+    let metadata = file.metadata().map_err(unreadable)?;
+    match kind(&metadata) {
+        Kind::File => Ok((file, metadata)),
+        Kind::Directory => Err(describe_directory(&name(), &file)),
+        Kind::Special(kind) => Err(special(kind)),
     }
-    Ok((file, metadata))
 }
 
 /// Opens what is at `path` to read it, whatever it is. A FIFO is not waited for.
@@ -70,13 +74,6 @@ pub fn kind(metadata: &Metadata) -> Kind {
         () if kind.is_fifo() => Kind::Special("a FIFO"),
         () if kind.is_socket() => Kind::Special("a socket"),
         () => Kind::Special("a device"),
-    }
-}
-
-fn refuse_special(name: &str, metadata: &Metadata) -> Result<(), String> {
-    match kind(metadata) {
-        Kind::File | Kind::Directory => Ok(()),
-        Kind::Special(kind) => Err(format!("{name} is {kind}, not a file")),
     }
 }
 

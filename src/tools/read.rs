@@ -60,7 +60,7 @@ pub fn copy_raw(arguments: &Arguments, workspace: &Workspace, out: &mut dyn Writ
         Content::Binary(kind) => return Err(RawError::Refused(opened.is_binary(kind))),
     };
     let (name, mut newlines) = (opened.name, Newlines::of(encoding));
-    let mut reader = BufReader::with_capacity(BUFFER_BYTES, opened.bytes);
+    let mut reader = BufReader::with_capacity(opened.buffer_bytes, opened.bytes);
     let raw_error = |trouble| match trouble {
         Trouble::Reading(error) => RawError::Refused(cannot_read(&name, &error)),
         Trouble::Writing(error) => RawError::Output(error),
@@ -122,7 +122,9 @@ struct Opened {
     name: String,
     size: u64,
     content: Content,
-    bytes: io::Chain<Cursor<Vec<u8>>, File>,
+    /// How much of it is worth reading at a time.
+    buffer_bytes: usize,
+    bytes: io::Chain<Cursor<Vec<u8>>, io::Take<File>>,
 }
 
 /// What a file holds.
@@ -161,10 +163,17 @@ impl Opened {
         let path = workspace.find(file_path)?;
         let name = workspace.display(&path);
         let (file, metadata) = open(&path, workspace)?;
-        let mut head = Vec::new();
-        (&file).take(SNIFFED_BYTES).read_to_end(&mut head).map_err(|error| cannot_read(&name, &error))?;
+        let size = metadata.len();
+        // No more than it has, and at once: else its end is looked for by further reads. What has no size, as a file of
+        // the kernel's own, may have content all the same.
+        let most = if size == 0 { SNIFFED_BYTES } else { size.min(SNIFFED_BYTES) };
+        let mut head = Vec::with_capacity(most as usize);
+        (&file).take(most).read_to_end(&mut head).map_err(|error| cannot_read(&name, &error))?;
         let content = Content::of(&head);
-        Ok(Opened { name, size: metadata.len(), content, bytes: Cursor::new(head).chain(file) })
+        let is_whole = (head.len() as u64) < SNIFFED_BYTES;
+        let buffer_bytes = if is_whole { head.len().max(1) } else { BUFFER_BYTES };
+        let rest = file.take(if is_whole { 0 } else { u64::MAX });
+        Ok(Opened { name, size, content, buffer_bytes, bytes: Cursor::new(head).chain(rest) })
     }
 
     fn is_binary(&self, kind: Option<&str>) -> String {
@@ -183,7 +192,7 @@ fn show(arguments: &Arguments, workspace: &Workspace) -> Result<Outcome, String>
         Content::Binary(kind) => Err(opened.is_binary(kind)),
         Content::Image(format) => show_image(opened, format),
         Content::Text(Encoding::Utf8) => {
-            let reader = BufReader::with_capacity(BUFFER_BYTES, opened.bytes);
+            let reader = BufReader::with_capacity(opened.buffer_bytes, opened.bytes);
             show_utf8(reader, &request, &opened.name, &[]).map(Outcome::ok)
         }
         Content::Text(Encoding::Utf16 { little_endian }) => {

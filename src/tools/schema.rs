@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::arguments::{folded, shown, whole};
+use super::arguments::{alike, shown, whole};
 use super::{Arguments, nearest};
 
 /// The most values of an `enum` that an error lists.
@@ -53,8 +53,8 @@ fn property<'a>(
     typed: &str,
 ) -> Option<(&'a str, &'a Value)> {
     let own = properties.get_key_value(typed);
-    let mut alike = properties.iter().filter(|(name, _)| folded(name) == folded(typed));
-    let meant = own.or_else(|| match (alike.next(), alike.next()) {
+    let mut close = properties.iter().filter(|(name, _)| alike(name, typed));
+    let meant = own.or_else(|| match (close.next(), close.next()) {
         (Some(only), None) if !members.contains_key(only.0) => Some(only),
         _ => None,
     });
@@ -243,9 +243,12 @@ pub fn listed(schema: &Value, given: Value, place: &str) -> Result<Value, String
     if list.iter().any(same) {
         return Ok(given);
     }
-    let spelling = |one: &Value| one.as_str().map(|text| folded(text.trim()));
-    let mut alike = list.iter().filter(|one| given.is_string() && spelling(one) == spelling(&given));
-    if let (Some(only), None) = (alike.next(), alike.next()) {
+    let is_close = |one: &&Value| match (one.as_str(), given.as_str()) {
+        (Some(one), Some(given)) => alike(one.trim(), given.trim()),
+        _ => false,
+    };
+    let mut close = list.iter().filter(is_close);
+    if let (Some(only), None) = (close.next(), close.next()) {
         return Ok(only.clone());
     }
     let mut values: Vec<String> = list.iter().take(LISTED).map(Value::to_string).collect();

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::arguments::folded;
+use super::arguments::alike;
 use super::window::{self, is_plain};
 use super::{Arguments, Spec};
 
@@ -128,6 +128,9 @@ fn opposites(tool: &str) -> &'static [(&'static str, &'static str)] {
 /// The arguments of a built-in tool, mended. None of these tools takes a list.
 pub fn mended(spec: &Spec, arguments: Arguments) -> Arguments {
     let names = spec.arguments;
+    if arguments.iter().all(|(name, value)| names.contains(&name.as_str()) && !value.is_array()) {
+        return arguments;
+    }
     let arguments = unwrapped(spec, arguments);
     if arguments.len() > MOST_ARGUMENTS {
         return arguments;
@@ -158,7 +161,7 @@ pub fn mended(spec: &Spec, arguments: Arguments) -> Arguments {
 /// The arguments with what is given by its opposite under the tool's own name, unless it is given by both.
 fn turned(spec: &Spec, names: &[&str], arguments: Arguments) -> Arguments {
     let own = |typed: &str| {
-        let pair = opposites(spec.name).iter().find(|(other, _)| folded(other) == folded(typed))?;
+        let pair = opposites(spec.name).iter().find(|(other, _)| alike(other, typed))?;
         let is_given = arguments.keys().any(|other| meant(spec.name, names, other) == Some(pair.1));
         (!is_given).then_some(pair.1)
     };
@@ -185,26 +188,24 @@ fn yes_or_no(value: &Value) -> Option<bool> {
 
 /// The tool's own name for an argument.
 fn meant<'a>(tool: &str, names: &[&'a str], typed: &str) -> Option<&'a str> {
-    let synonym =
-        || synonyms(tool).iter().find(|(other, _)| folded(other) == folded(typed)).map(|(_, name)| *name);
-    let own = names.iter().find(|name| folded(name) == folded(typed));
+    let synonym = || synonyms(tool).iter().find(|(other, _)| alike(other, typed)).map(|(_, name)| *name);
+    let own = names.iter().find(|name| alike(name, typed));
     own.or_else(|| names.iter().find(|name| Some(**name) == synonym())).copied()
 }
 
 /// The arguments without what was put around them: `{"input": {…}}`, the same with the object as a text, and
 /// a lone text where the tool needs no more than one.
 pub fn unwrapped(spec: &Spec, arguments: Arguments) -> Arguments {
-    let is_own = |typed: &str| spec.arguments.iter().any(|name| folded(name) == folded(typed));
-    let (labels, rest): (Vec<_>, Vec<_>) = arguments
-        .iter()
-        .partition(|(typed, value)| LABELS.contains(&folded(typed).as_str()) && is_label(spec, typed, value));
+    let is_own = |typed: &str| spec.arguments.iter().any(|name| alike(name, typed));
+    let (labels, rest): (Vec<_>, Vec<_>) =
+        arguments.iter().partition(|(typed, value)| is_label(spec, typed, value));
     let inner = match &rest[..] {
-        [(typed, value)] if WRAPPERS.contains(&folded(typed).as_str()) && !is_own(typed) => *value,
+        [(typed, value)] if WRAPPERS.iter().any(|name| alike(name, typed)) && !is_own(typed) => *value,
         _ => return arguments,
     };
     // A label can be the tool's own argument, as `type` is Grep's. If it were, the needed ones would be there.
     let needs = required(spec);
-    let is_given = |name: &String| labels.iter().any(|(typed, _)| folded(typed) == folded(name));
+    let is_given = |name: &String| labels.iter().any(|(typed, _)| alike(typed, name));
     if labels.iter().any(|(typed, _)| is_own(typed)) && needs.iter().all(is_given) {
         return arguments;
     }
@@ -220,9 +221,10 @@ pub fn unwrapped(spec: &Spec, arguments: Arguments) -> Arguments {
 }
 
 fn is_label(spec: &Spec, typed: &str, value: &Value) -> bool {
-    match folded(typed).as_str() {
-        "type" => matches!(value.as_str(), Some("function" | "tool_use" | "tool_call" | "object")),
-        _ => value.as_str() == Some(spec.name),
+    match LABELS.iter().find(|label| alike(label, typed)) {
+        Some(&"type") => matches!(value.as_str(), Some("function" | "tool_use" | "tool_call" | "object")),
+        Some(_) => value.as_str() == Some(spec.name),
+        None => false,
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Memory is bounded by the window, whatever the size of the file or of its lines.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead};
 
 use crate::tools::lines::{MAX_LINE_BYTES, next_line};
@@ -35,7 +36,11 @@ impl Window {
         while window.lines < request.limit.unwrap_or(DEFAULT_LINES) {
             let Some(line) = next_line(reader, MAX_SCANNED_BYTES - scanned)? else { return Ok(window) };
             // A NUL is valid UTF-8, but many servers refuse a request that holds one.
-            let shown = String::from_utf8_lossy(&line.start).replace('\0', "\u{fffd}");
+            let text = String::from_utf8_lossy(&line.start);
+            let shown = match text.contains('\0') {
+                true => Cow::Owned(text.replace('\0', "\u{fffd}")),
+                false => text,
+            };
             if window.text.len() + shown.len() > MAX_BYTES && window.lines > 0 {
                 window.is_cut = true;
                 return Ok(window);
