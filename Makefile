@@ -61,9 +61,13 @@ sdk-test:
 	$(CARGO) build --release --locked
 	python3 sdk/run.py "$(abspath $(BINARY))" $(CASES)
 
+# Measures cotter beside curl and a bare C client, and a static build of it where there can be one.
 bench:
 	$(CARGO) build --release --locked
-	python3 bench/bench.py "$(abspath $(BINARY))"
+	@if image/static-library.sh "$(HOST)" 2>/dev/null; then \
+	  $(MAKE) --no-print-directory static && \
+	  python3 bench/bench.py "$(abspath $(BINARY))" "$(abspath $(STATIC_BINARY))"; \
+	else python3 bench/bench.py "$(abspath $(BINARY))"; fi
 	python3 bench/start.py "$(abspath $(BINARY))"
 	python3 bench/containment.py "$(abspath $(BINARY))"
 

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 """Runs cotter beside curl and a bare C client that post the same bytes, and prints ratios.
 
-    bench.py COTTER
+    bench.py COTTER [STATIC COTTER]
 
-One local server answers all three. The programs take turns in small batches, so that a busy machine slows
+One local server answers all of them. The programs take turns in small batches, so that a busy machine slows
 all of them alike; the median counts. The table is written to target/bench.md too.
+
+What is read and written lies in memory, but for one row: its sessions are kept on the disk. What a new file costs there
+depends on what was removed before, by the last bench too: ext4 passes each inode over that was freed in the last
+minutes.
 
 CPU a turn is what a turn adds to one answer. The C client does nothing in it but read a file and send it, so that
 its figure is what the bytes cost. The history is what the last request holds that the first does not.
@@ -29,6 +33,8 @@ CASES = {
 }
 # What memory may come to, in MiB: so much and twice the history.
 MOST_MEMORY = 6
+# A file system in memory, on most machines.
+MEMORY = "/dev/shm"
 
 
 def build(folder, name, *flags):
@@ -83,21 +89,23 @@ def measured(programs, measure, folder, batches, batch):
     """Of each program the medians of wall time and CPU time in microseconds, and of peak memory in KiB."""
     found = {name: [] for name in programs}
     for _ in range(batches):
-        for name, arguments in programs.items():
+        for name, (arguments, environment) in programs.items():
             measuring = [measure, str(batch), *arguments]
-            run = subprocess.run(measuring, cwd=folder, check=True, capture_output=True, text=True)
+            how = {"cwd": folder, "env": os.environ | environment, "capture_output": True, "text": True}
+            run = subprocess.run(measuring, check=True, **how)
             found[name] += [tuple(map(int, line.split())) for line in run.stdout.splitlines()]
     return {name: [statistics.median(column) for column in zip(*runs)] for name, runs in found.items()}
 
 
 def main():
-    cotter = os.path.abspath(sys.argv[1])
+    cotter, *static = map(os.path.abspath, sys.argv[1:])
     lines = [
         "| run | program | wall, ms | CPU, ms | CPU a turn, µs | peak, MiB | wall / curl | CPU / C client |",
         "|---|---|---|---|---|---|---|---|",
     ]
     notes, first, is_too_much = [], {}, False
-    with tempfile.TemporaryDirectory() as folder:
+    memory = MEMORY if os.access(MEMORY, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=memory) as folder, tempfile.TemporaryDirectory() as disk:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
         pathlib.Path(folder, "apple.py").write_text('def apple():\n    return "red"\n')
         pathlib.Path(folder, "large.txt").write_text("".join(f"{number:06} {'x' * 92}\n" for number in range(499)))
@@ -108,9 +116,15 @@ def main():
                 kind, turns = case
                 files = bodies(cotter, server, folder, case)
                 path = f"/{kind}/{turns}/v1/chat/completions"
-                programs = {"C client": [client, str(port), path, *files], "cotter": command(cotter, port, case)}
+                running = command(cotter, port, case)
+                programs = {"C client": ([client, str(port), path, *files], {}), "cotter": (running, {})}
+                if memory:
+                    programs["cotter, session on the disk"] = running, {"XDG_STATE_HOME": disk}
+                for binary in static:
+                    programs["cotter, static"] = command(binary, port, case), {}
                 if shutil.which("curl"):
-                    programs["curl"] = ["curl", "-K", curl_config(folder, files, f"http://127.0.0.1:{port}{path}")]
+                    configuration = curl_config(folder, files, f"http://127.0.0.1:{port}{path}")
+                    programs["curl"] = ["curl", "-K", configuration], {}
                 middle = measured(programs, measure, folder, batches, batch)
                 first = first or middle
                 for name, (wall, cpu, peak) in middle.items():
@@ -132,7 +146,9 @@ def main():
             process.kill()
             process.wait()
     runs = ", ".join(f"{batches * batch}" for _, batches, batch in CASES.values())
-    notes.append(f"Binary: {os.path.getsize(cotter) / 2**20:.2f} MiB. Medians of {runs} runs.")
+    sizes = " and ".join(f"{os.path.getsize(binary) / 2**20:.2f}" for binary in [cotter, *static])
+    where = "in memory, but for one row" if memory else f"on the disk: {MEMORY} is not there"
+    notes.append(f"Binary: {sizes} MiB. Medians of {runs} runs. Files were {where}.")
     text = "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
     target = HERE.parent / "target" / "bench.md"
     target.parent.mkdir(exist_ok=True)
