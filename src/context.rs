@@ -114,15 +114,16 @@ impl Reader<'_> {
     fn add_first(&mut self, owner: &Owner, folder: &Path, names: &[&str]) {
         for name in names {
             let path = folder.join(name);
+            let skip = match self.add(owner, &path, 1) {
+                Ok(()) => return,
+                Err(Skip::Missing) => continue,
+                Err(skip) => skip,
+            };
             let shown = match owner {
                 Owner::Checkout => self.places.checkout.name(&path),
                 Owner::User | Owner::Guest(_) => format!("your own {name}"),
             };
-            match self.add(owner, &path, 1) {
-                Ok(()) => return,
-                Err(Skip::Missing) => {}
-                Err(skip) => self.notice(format!("{shown} is not read: {skip}")),
-            }
+            self.notice(format!("{shown} is not read: {skip}"));
         }
     }
 

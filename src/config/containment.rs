@@ -67,7 +67,7 @@ pub fn setup_in(
     };
     let rules = environment::Rules { own_key, mode: policy.mode, passed: &args.pass_env };
     let setup = Setup {
-        environment: environment::Inherited::new(environment.0.iter(), &rules),
+        environment: environment::Inherited::new(&environment.0, &rules),
         // A command may go elsewhere.
         temp_parent: Some(workspace.join(environment.raw("TMPDIR").unwrap_or(OsStr::new("/tmp")))),
         workspace,

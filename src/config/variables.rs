@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use crate::error::Error;
 use crate::named_file;
@@ -86,19 +87,19 @@ pub fn hide(text: impl Into<String>, secrets: &[Secret]) -> String {
 /// What stands where a secret stood.
 pub const HIDDEN: &str = "(secret)";
 
-/// The environment at the start of the run.
-pub struct Environment(pub(super) BTreeMap<OsString, OsString>);
+/// The environment at the start of the run. Tools get their part of the same.
+pub struct Environment(pub(super) Rc<BTreeMap<OsString, OsString>>);
 
 impl Environment {
     /// What this process was given.
     pub fn of_process() -> Environment {
-        Environment(std::env::vars_os().collect())
+        Environment(Rc::new(std::env::vars_os().collect()))
     }
 
     /// The variables alone whose names begin so.
     pub fn begun_with(&self, start: &str) -> Environment {
         let named = self.0.iter().filter(|(name, _)| name.as_encoded_bytes().starts_with(start.as_bytes()));
-        Environment(named.map(|(name, value)| (name.clone(), value.clone())).collect())
+        Environment(Rc::new(named.map(|(name, value)| (name.clone(), value.clone())).collect()))
     }
 
     /// A variable's value; an empty one counts as unset.
@@ -158,7 +159,8 @@ pub mod tests {
 
     /// An environment of these variables alone.
     pub fn environment(variables: &[(&str, &str)]) -> Environment {
-        Environment(variables.iter().map(|(name, value)| (name.into(), value.into())).collect())
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        Environment(Rc::new(variables.collect()))
     }
 
     #[test]

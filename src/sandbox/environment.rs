@@ -3,9 +3,11 @@
 //!
 //! Pure: names and values in, names and values out.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
+use std::rc::Rc;
 
 use super::policy::Mode;
 
@@ -31,7 +33,7 @@ const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// that starts none pays nothing for finding out what looks like a credential.
 #[derive(Clone)]
 pub struct Inherited {
-    variables: Vec<(OsString, OsString)>,
+    variables: Rc<BTreeMap<OsString, OsString>>,
     own_key: Option<String>,
     mode: Mode,
     passed: Vec<String>,
@@ -39,12 +41,9 @@ pub struct Inherited {
 
 impl Inherited {
     /// These variables, under these rules.
-    pub fn new<'a>(
-        variables: impl Iterator<Item = (&'a OsString, &'a OsString)>,
-        rules: &Rules,
-    ) -> Inherited {
+    pub fn new(variables: &Rc<BTreeMap<OsString, OsString>>, rules: &Rules) -> Inherited {
         Inherited {
-            variables: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
+            variables: Rc::clone(variables),
             own_key: rules.own_key.map(str::to_owned),
             mode: rules.mode,
             passed: rules.passed.to_vec(),
@@ -53,13 +52,13 @@ impl Inherited {
 
     /// The variables for tools.
     pub fn for_tools(&self) -> Vec<(OsString, OsString)> {
-        for_tools(self.variables.iter().map(|(name, value)| (name, value)), &self.rules())
+        for_tools(self.variables.iter(), &self.rules())
     }
 
     /// One of them.
     pub fn for_tools_named(&self, wanted: &str) -> Option<OsString> {
-        let variables = self.variables.iter().map(|(name, value)| (name, value));
-        let kept = for_tools(variables.filter(|(name, _)| *name == wanted), &self.rules());
+        let variables = self.variables.iter().filter(|(name, _)| *name == wanted);
+        let kept = for_tools(variables, &self.rules());
         kept.into_iter().find(|(name, _)| name == wanted).map(|(_, value)| value)
     }
 
@@ -71,7 +70,7 @@ impl Inherited {
 /// No value is shown: some are secret.
 impl fmt::Debug for Inherited {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_list().entries(self.variables.iter().map(|(name, _)| name)).finish()
+        formatter.debug_list().entries(self.variables.keys()).finish()
     }
 }
 
