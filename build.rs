@@ -28,9 +28,10 @@ fn main() {
     }
 }
 
-/// A program that can lie anywhere has 13,600 addresses to set at its start, in 70 pages: 0.3 ms, a fifth of a short
-/// run. Whoever would rather have its own addresses random too asks for it by `RUSTFLAGS="-C relocation-model=pie"`;
-/// those of the stack, the heap and the libraries always are.
+/// A program that can lie anywhere has 13,600 addresses to set at its start, in 70 pages that no other run shares then:
+/// 0.3 ms, a fifth of a short run, and more memory than all else of it takes. Whoever would rather have its own
+/// addresses random too asks for it by `RUSTFLAGS="-C relocation-model=pie"`; those of the stack, the heap and the
+/// libraries always are.
 fn wants_position_independence() -> bool {
     std::env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("relocation-model=pi"))
 }
