@@ -674,8 +674,9 @@ const USUAL_HEADERS: [(HeaderName, &str); 3] =
 
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Failure> {
     // A map of more than it holds would panic.
-    let mut map = HeaderMap::try_with_capacity(headers.len() + USUAL_HEADERS.len() + 1)
-        .map_err(|_| Failure::Setup(format!("{} headers are too many", headers.len())))?;
+    let mut map = HeaderMap::try_with_capacity(headers.len() + USUAL_HEADERS.len() + 1).map_err(|_| {
+        Failure::Setup(format!("{} headers are more than a request can carry: pass fewer", headers.len()))
+    })?;
     for (name, value) in headers {
         let known = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| Failure::Setup(format!("{name:?} cannot be the name of a header")))?;
