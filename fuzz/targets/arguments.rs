@@ -24,12 +24,14 @@ pub fn run(bytes: &[u8]) {
         }
         Err(what) => assert!(what.len() < 20_000, "{} bytes", what.len()),
     }
+    // They quote what they refuse, with escapes; the toolbox cuts that.
+    let most_told = 20_000 + 10 * text.len();
     match spec.name {
         "get_current_datetime" => {
             let now = Timestamp::new(1_800_000_000, 0).expect("a time");
-            assert!(datetime::run_now(&given, now).text.len() < 20_000);
+            assert!(datetime::run_now(&given, now).text.len() < most_told);
         }
-        "add_duration_to_datetime" => assert!(datetime::run_add(&given).text.len() < 20_000),
+        "add_duration_to_datetime" => assert!(datetime::run_add(&given).text.len() < most_told),
         _ => {}
     }
 }

@@ -25,10 +25,11 @@ pub fn run(bytes: &[u8]) {
         (Err(what), None) => assert!(what.len() < 100_000, "{} bytes", what.len()),
         other => panic!("{other:?}"),
     }
-    // A value cannot tell that a member stood twice in the text.
-    let is_repeated = taken.as_ref().is_err_and(|what| what.contains("the same member twice"));
+    // A value cannot tell that a member stood twice in the text, nor that a number had more digits than are kept.
+    let of_text = ["the same member twice", "too large to be kept exactly"];
+    let is_of_text = taken.as_ref().is_err_and(|what| of_text.iter().any(|words| what.contains(words)));
     if let Ok(value) = serde_json::from_str::<Value>(text)
-        && !is_repeated
+        && !is_of_text
         && let Some(fits) = plain(&root, &value)
     {
         assert_eq!(taken.is_ok(), fits, "{root} and {value}: {taken:?}");
