@@ -62,13 +62,13 @@ sdk-test:
 	python3 sdk/run.py "$(abspath $(BINARY))" $(CASES)
 
 # Measures cotter beside curl and a bare C client, and a static build of it where there can be one.
+HAS_LIBRARY = $(shell image/static-library.sh "$(HOST)" 2>/dev/null && echo yes)
+MEASURED = "$(abspath $(BINARY))" $(if $(HAS_LIBRARY),"$(abspath $(STATIC_BINARY))")
 bench:
 	$(CARGO) build --release --locked
-	@if image/static-library.sh "$(HOST)" 2>/dev/null; then \
-	  $(MAKE) --no-print-directory static && \
-	  python3 bench/bench.py "$(abspath $(BINARY))" "$(abspath $(STATIC_BINARY))"; \
-	else python3 bench/bench.py "$(abspath $(BINARY))"; fi
-	python3 bench/start.py "$(abspath $(BINARY))"
+	$(if $(HAS_LIBRARY),$(MAKE) --no-print-directory static)
+	python3 bench/bench.py $(MEASURED)
+	python3 bench/start.py $(MEASURED)
 	python3 bench/containment.py "$(abspath $(BINARY))"
 
 # Runs a task of 2,000 turns and 500 tasks at once, and fails where memory grows or anything is left behind.

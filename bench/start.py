@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What a start costs: adds to target/bench.md what bench.py leaves out.
 
-    start.py COTTER
+    start.py COTTER [STATIC COTTER]
 
 Instructions and system calls of one answer beside the C client's, TLS beside curl's, and other agents where they are
 installed (peers.tsv).
@@ -82,15 +82,17 @@ def page_faults(command, folder):
     return str(usage.ru_minflt + usage.ru_majflt) if status == 0 else "failed"
 
 
-def counts(cotter, client, server, folder):
+def counts(cotter, static, client, server, folder):
     yield "\n| one answer | instructions | system calls | page faults |\n|---|---|---|---|"
     process, port = bench.start_server(server)
-    asking = ask(cotter, f"http://127.0.0.1:{port}/turns/0/v1")
+    url = f"http://127.0.0.1:{port}/turns/0/v1"
+    asking = ask(cotter, url)
     try:
         programs = {
             "C client": [client, str(port), "/turns/0/v1/chat/completions", body(cotter, folder)],
             "cotter": asking,
             "cotter --bare --no-session-persistence": [*asking, "--bare", "--no-session-persistence"],
+            **{"cotter, static": ask(binary, url) for binary in static},
         }
         for name, command in programs.items():
             found = [count(command, folder) for count in (instructions, system_calls, page_faults)]
@@ -187,7 +189,7 @@ def peers(cotter, server, measure, folder):
 
 
 def main():
-    cotter = os.path.abspath(sys.argv[1])
+    cotter, *static = map(os.path.abspath, sys.argv[1:])
     where = bench.go_ahead_of_others()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
@@ -195,7 +197,7 @@ def main():
         work = os.path.join(folder, "work")
         os.mkdir(work)
         lines = [
-            *counts(cotter, client, server, work),
+            *counts(cotter, static, client, server, work),
             *tls(cotter, measure, work),
             *peers(cotter, server, measure, work),
             f"\nMeasured {where}.",
