@@ -33,7 +33,9 @@ fn main() {
 /// addresses random too asks for it by `RUSTFLAGS="-C relocation-model=pie"`; those of the stack, the heap and the
 /// libraries always are.
 fn wants_position_independence() -> bool {
-    std::env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("relocation-model=pi"))
+    // Rust takes an underscore too.
+    let flags = std::env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default().replace('_', "-");
+    ["pie", "pic"].iter().any(|model| flags.contains(&format!("relocation-model={model}")))
 }
 
 /// The standard library only uses these if they happen to be linked. Without, it starts programs by fork and execvp:

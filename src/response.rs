@@ -17,7 +17,7 @@ const MOST_STREAM_BYTES: usize = 128 << 20;
 /// server that keeps a silent connection alive sends a few bytes a second. Likewise the longest document.
 const MOST_EVENT_BYTES: usize = 64 << 20;
 
-/// How much of a reply is taken at a time of what the connection has read. It is more than an event has.
+/// How much of a reply is taken at a time of what the connection has read. Most events are shorter.
 const READ_BYTES: usize = 2 * 1024;
 
 /// The most that is read of an error, and for how long: the status says the most.

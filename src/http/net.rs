@@ -108,7 +108,7 @@ pub struct Client {
     settings: NetworkSettings,
     patience: Duration,
     watch: Arc<Watch>,
-    /// The last request's.
+    /// Where the last request went: the next to the same place need not parse it again.
     target: Option<Target>,
     /// One for each way out that was needed. ureq's pool belongs to an agent, and so does its proxy.
     agents: Vec<(Route, Agent)>,
@@ -673,9 +673,9 @@ const USUAL_HEADERS: [(HeaderName, &str); 3] =
     [(USER_AGENT, PRODUCT), (ACCEPT, "*/*"), (ACCEPT_ENCODING, "identity")];
 
 fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, Failure> {
-    // A map of more than it holds would panic.
+    // Adding more than a map can hold would panic.
     let mut map = HeaderMap::try_with_capacity(headers.len() + USUAL_HEADERS.len() + 1).map_err(|_| {
-        Failure::Setup(format!("{} headers are more than a request can carry: pass fewer", headers.len()))
+        Failure::Setup("there are more headers than a request can carry: pass fewer".to_owned())
     })?;
     for (name, value) in headers {
         let known = HeaderName::from_bytes(name.as_bytes())

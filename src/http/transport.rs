@@ -300,7 +300,7 @@ pub struct TcpTransport {
     /// Set when the server answered, or closed, before it had taken the request: nothing is sent from
     /// then on, and the connection is never used again.
     is_answered_early: bool,
-    /// Whether bytes came since it was last asked whether this is still open.
+    /// Whether the last read gave bytes, and nobody has asked since whether this is still open.
     was_read: bool,
 }
 
@@ -364,9 +364,9 @@ impl Transport for TcpTransport {
         Ok(amount > 0)
     }
 
-    /// Asked before a connection is kept, where it was read from just now, and before it is used again. Bytes that
-    /// nobody asked for make it unusable as the end does: they are TLS's goodbye, a late 408, or the rest of another
-    /// answer.
+    /// Asked before a connection is kept and before it is used again. Bytes that nobody asked for make it unusable as
+    /// the end does: they are TLS's goodbye, a late 408, or the rest of another answer. They are looked for before it
+    /// is used: when it is kept it was read from just now.
     fn is_open(&mut self) -> bool {
         let was_read = std::mem::take(&mut self.was_read);
         !self.is_answered_early

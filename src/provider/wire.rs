@@ -38,7 +38,8 @@ impl Fragment {
             Api::OpenAi => openai::message(settings, message, vendor_returns),
             Api::Anthropic => anthropic::message(settings, message, vendor_returns),
         };
-        // Of its own size, in memory of its own: it stays, and cut down it would leave a hole that nothing fills.
+        // It stays, and was made piece by piece, so that it is larger than its text. `shrink_to_fit` would leave a hole
+        // behind each message that nothing fills.
         let text = text.as_str().to_owned();
         Fragment { text, mark_at, role: message.role, parts: message.parts.len() }
     }

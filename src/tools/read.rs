@@ -164,12 +164,11 @@ impl Opened {
         let name = workspace.display(&path);
         let (file, metadata) = open(&path, workspace)?;
         let size = metadata.len();
-        // No more than it has, and at once: else its end is looked for by further reads. What has no size, as a file of
-        // the kernel's own, may have content all the same.
-        let most = if size == 0 { SNIFFED_BYTES } else { size.min(SNIFFED_BYTES) };
-        let mut head = Vec::with_capacity(most as usize);
-        (&file).take(most).read_to_end(&mut head).map_err(|error| cannot_read(&name, &error))?;
+        // With room behind its end, else that is looked for by two small reads more. It may have grown, too.
+        let mut head = Vec::with_capacity(size.min(SNIFFED_BYTES) as usize + 64);
+        (&file).take(SNIFFED_BYTES).read_to_end(&mut head).map_err(|error| cannot_read(&name, &error))?;
         let content = Content::of(&head);
+        // Of a whole file nothing more is read.
         let is_whole = (head.len() as u64) < SNIFFED_BYTES;
         let buffer_bytes = if is_whole { head.len().max(1) } else { BUFFER_BYTES };
         let rest = file.take(if is_whole { 0 } else { u64::MAX });
