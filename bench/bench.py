@@ -6,9 +6,9 @@
 One local server answers all of them. The programs take turns in small batches, so that a busy machine slows
 all of them alike; the median counts. The table is written to target/bench.md too.
 
-What is read and written lies in memory, but for one row: its sessions are kept on the disk. What a new file costs there
-depends on what was removed before, by the last bench too: ext4 passes each inode over that was freed in the last
-minutes.
+What cotter reads and writes lies in memory, but for one row: its sessions are kept on the disk. What a new file costs
+there depends on what was removed before, by the last bench too: ext4 passes each inode over that was freed in the last
+minutes. What the others post lies on the disk, from where it is read faster.
 
 CPU a turn is what a turn adds to one answer. The C client does nothing in it but read a file and send it, so that
 its figure is what the bytes cost. The history is what the last request holds that the first does not.
@@ -45,6 +45,15 @@ def build(folder, name, *flags):
     return target
 
 
+def installed(program, folder):
+    """A copy of a program, as `make install` makes one. What a linker has just written lies in memory page by page,
+    and starts slower for it than what was copied or read from a disk."""
+    copy = pathlib.Path(tempfile.mkdtemp(dir=folder), os.path.basename(program))
+    copy.write_bytes(pathlib.Path(program).read_bytes())
+    copy.chmod(0o755)
+    return str(copy)
+
+
 def go_ahead_of_others():
     """Ahead of all else that runs, where that may be; how it is measured now."""
     try:
@@ -59,9 +68,9 @@ def start_server(server, *arguments):
     return process, int(process.stdout.readline())
 
 
-def bodies(cotter, server, folder, case):
-    """The request bodies that cotter sends, one file each, as the server saw them."""
-    kept = os.path.join(folder, "bodies-{}-{}".format(*case))
+def bodies(cotter, server, folder, disk, case):
+    """The request bodies that cotter sends, one file each on the disk, as the server saw them."""
+    kept = os.path.join(disk, "bodies-{}-{}".format(*case))
     os.mkdir(kept)
     process, port = start_server(server, kept)
     try:
@@ -99,7 +108,6 @@ def measured(programs, measure, folder, batches, batch):
 
 
 def main():
-    cotter, *static = map(os.path.abspath, sys.argv[1:])
     lines = [
         "| run | program | wall, ms | CPU, ms | CPU a turn, µs | peak, MiB | wall / curl | CPU / C client |",
         "|---|---|---|---|---|---|---|---|",
@@ -111,12 +119,15 @@ def main():
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
         pathlib.Path(folder, "apple.py").write_text('def apple():\n    return "red"\n')
         pathlib.Path(folder, "large.txt").write_text("".join(f"{number:06} {'x' * 92}\n" for number in range(499)))
-        server, client, measure = (build(disk, name, "-static") for name in ("server", "client", "measure"))
+        cotter, *static = (installed(program, disk) for program in sys.argv[1:])
+        server, client, measure = (
+            installed(build(disk, name, "-static"), disk) for name in ("server", "client", "measure")
+        )
         process, port = start_server(server)
         try:
             for case, (label, batches, batch) in CASES.items():
                 kind, turns = case
-                files = bodies(cotter, server, folder, case)
+                files = bodies(cotter, server, folder, disk, case)
                 path = f"/{kind}/{turns}/v1/chat/completions"
                 running = command(cotter, port, case)
                 programs = {"C client": ([client, str(port), path, *files], {}), "cotter": (running, {})}
@@ -148,9 +159,9 @@ def main():
             process.kill()
             process.wait()
     runs = ", ".join(f"{batches * batch}" for _, batches, batch in CASES.values())
-    sizes = " and ".join(f"{os.path.getsize(binary) / 2**20:.2f}" for binary in [cotter, *static])
-    where = "in memory, but for one row" if memory else f"on the disk: {MEMORY} is not there, or small"
-    notes.append(f"Binary: {sizes} MiB. Medians of {runs} runs. Files were {where}.")
+    sizes = " and ".join(f"{os.path.getsize(binary) / 2**20:.2f}" for binary in sys.argv[1:])
+    where = "in memory, but for its row" if memory else f"on the disk: {MEMORY} is not there, or small"
+    notes.append(f"Binary: {sizes} MiB. Medians of {runs} runs. Sessions were {where}.")
     text = "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
     target = HERE.parent / "target" / "bench.md"
     target.parent.mkdir(exist_ok=True)

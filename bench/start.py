@@ -189,11 +189,13 @@ def peers(cotter, server, measure, folder):
 
 
 def main():
-    cotter, *static = map(os.path.abspath, sys.argv[1:])
     where = bench.go_ahead_of_others()
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
-        server, client, measure = (bench.build(folder, name, "-static") for name in ("server", "client", "measure"))
+        cotter, *static = (bench.installed(program, folder) for program in sys.argv[1:])
+        server, client, measure = (
+            bench.installed(bench.build(folder, name, "-static"), folder) for name in ("server", "client", "measure")
+        )
         work = os.path.join(folder, "work")
         os.mkdir(work)
         lines = [
