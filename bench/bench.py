@@ -25,11 +25,11 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 # What is run, by the server's name for it and the number of turns: the label, batches, and runs in a batch.
 CASES = {
-    ("turns", 0): ("one answer", 8, 5),
-    ("turns", 10): ("10 tool turns", 8, 5),
-    ("turns", 50): ("50 tool turns", 8, 5),
-    ("turns", 1000): ("1,000 tool turns", 3, 1),
-    ("large", 50): ("50 turns of 50 kB", 4, 1),
+    ("turns", 0): ("one answer", 20, 5),
+    ("turns", 10): ("10 tool turns", 20, 5),
+    ("turns", 50): ("50 tool turns", 40, 2),
+    ("turns", 1000): ("1,000 tool turns", 15, 1),
+    ("large", 50): ("50 turns of 50 kB", 8, 1),
 }
 # What memory may come to, in MiB: so much and twice the history.
 MOST_MEMORY = 6

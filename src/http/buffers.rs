@@ -1,6 +1,6 @@
 //! The memory between ureq and a connection.
 //!
-//! In place of ureq's own, which writes zeros all over it before the first byte is sent: 136 KiB of each run, though
+//! In place of ureq's own, which writes zeros all over it before the first byte is sent: 200 KiB of each run, though
 //! most of them use a few. The kernel's pages are zero anyway, and one that is not touched is not there.
 
 use ureq::unversioned::transport::Buffers;

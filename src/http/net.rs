@@ -34,8 +34,8 @@ const HEAD_BYTES: usize = 64 * 1024;
 /// Larger than the head, so that a head which is too long can be told from a connection without progress.
 const INPUT_BYTES: usize = HEAD_BYTES + 8 * 1024;
 
-/// How much of a request goes to the kernel at once.
-const OUTPUT_BYTES: usize = 64 * 1024;
+/// How much of a request goes to the kernel at once. The half takes an eighth more of a run with 1,000 turns.
+const OUTPUT_BYTES: usize = 128 * 1024;
 
 /// How long an unused connection is kept. Servers close theirs after a minute or more, which is seen;
 /// routers forget theirs after some minutes, which is not.
