@@ -7,8 +7,8 @@ One local server answers all of them. The programs take turns in small batches, 
 all of them alike; the median counts. The table is written to target/bench.md too.
 
 What cotter reads and writes lies in memory, but for one row: its sessions are kept on the disk. What a new file costs
-there depends on what was removed before, by the last bench too: ext4 passes each inode over that was freed in the last
-minutes. What the others post lies on the disk, from where it is read faster.
+there depends on what was removed before: ext4 passes each inode over that was freed in the last minutes. So the bench
+removes none, and target/bench grows. What the others post lies there too: from memory it is read more slowly.
 
 CPU a turn is what a turn adds to one answer. The C client does nothing in it but read a file and send it, so that
 its figure is what the bytes cost. The history is what the last request holds that the first does not.
@@ -23,6 +23,8 @@ import sys
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+TARGET = HERE.parent / "target"
+KEPT = TARGET / "bench"
 # What is run, by the server's name for it and the number of turns: the label, batches, and runs in a batch.
 CASES = {
     ("turns", 0): ("one answer", 20, 5),
@@ -68,10 +70,13 @@ def start_server(server, *arguments):
     return process, int(process.stdout.readline())
 
 
-def bodies(cotter, server, folder, disk, case):
+def bodies(cotter, server, folder, case):
     """The request bodies that cotter sends, one file each on the disk, as the server saw them."""
-    kept = os.path.join(disk, "bodies-{}-{}".format(*case))
-    os.mkdir(kept)
+    kept = KEPT / "bodies-{}-{}".format(*case)
+    kept.mkdir(parents=True, exist_ok=True)
+    files = [kept / f"{number + 1:05}" for number in range(case[1] + 1)]
+    for file in files:
+        file.write_bytes(b"")
     process, port = start_server(server, kept)
     try:
         silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
@@ -79,7 +84,7 @@ def bodies(cotter, server, folder, disk, case):
     finally:
         process.kill()
         process.wait()
-    return sorted(os.path.join(kept, name) for name in os.listdir(kept))
+    return files
 
 
 def command(cotter, port, case):
@@ -115,24 +120,25 @@ def main():
     notes, first, is_too_much = [], {}, False
     has_room = os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > LEAST_ROOM
     memory = MEMORY if has_room else None
-    with tempfile.TemporaryDirectory(dir=memory) as folder, tempfile.TemporaryDirectory() as disk:
+    with tempfile.TemporaryDirectory(dir=memory) as folder, tempfile.TemporaryDirectory() as programs_folder:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
         pathlib.Path(folder, "apple.py").write_text('def apple():\n    return "red"\n')
         pathlib.Path(folder, "large.txt").write_text("".join(f"{number:06} {'x' * 92}\n" for number in range(499)))
-        cotter, *static = (installed(program, disk) for program in sys.argv[1:])
+        cotter, *static = (installed(program, programs_folder) for program in sys.argv[1:])
         server, client, measure = (
-            installed(build(disk, name, "-static"), disk) for name in ("server", "client", "measure")
+            installed(build(programs_folder, name, "-static"), programs_folder)
+            for name in ("server", "client", "measure")
         )
         process, port = start_server(server)
         try:
             for case, (label, batches, batch) in CASES.items():
                 kind, turns = case
-                files = bodies(cotter, server, folder, disk, case)
+                files = bodies(cotter, server, folder, case)
                 path = f"/{kind}/{turns}/v1/chat/completions"
                 running = command(cotter, port, case)
                 programs = {"C client": ([client, str(port), path, *files], {}), "cotter": (running, {})}
                 if memory:
-                    programs["cotter, session on the disk"] = running, {"XDG_STATE_HOME": disk}
+                    programs["cotter, session on the disk"] = running, {"XDG_STATE_HOME": str(KEPT)}
                 for binary in static:
                     programs["cotter, static"] = command(binary, port, case), {}
                 if shutil.which("curl"):
@@ -163,9 +169,7 @@ def main():
     where = "in memory, but for its row" if memory else f"on the disk: {MEMORY} is not there, or small"
     notes.append(f"Binary: {sizes} MiB. Medians of {runs} runs. Sessions were {where}.")
     text = "\n".join([*lines, "", *(f"- {note}" for note in notes)]) + "\n"
-    target = HERE.parent / "target" / "bench.md"
-    target.parent.mkdir(exist_ok=True)
-    target.write_text(text)
+    TARGET.joinpath("bench.md").write_text(text)
     print(text, end="")
     if is_too_much:
         sys.exit("bench: more memory was taken than the history explains")
