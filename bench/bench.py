@@ -41,7 +41,7 @@ MEMORY, LEAST_ROOM = "/dev/shm", 2**30
 
 
 def build(folder, name, *flags):
-    """Builds a program of this folder's; with -static where it is measured."""
+    """Builds a program of this folder's."""
     target = os.path.join(folder, name)
     subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", *flags, "-o", target, HERE / f"{name}.c"], check=True)
     return target
@@ -54,6 +54,11 @@ def installed(program, folder):
     copy.write_bytes(pathlib.Path(program).read_bytes())
     copy.chmod(0o755)
     return str(copy)
+
+
+def server_client_measure(folder):
+    """The programs that cotter is measured with, none of which needs a library."""
+    return (installed(build(folder, name, "-static"), folder) for name in ("server", "client", "measure"))
 
 
 def go_ahead_of_others():
@@ -76,7 +81,7 @@ def bodies(cotter, server, folder, case):
     kept.mkdir(parents=True, exist_ok=True)
     files = [kept / f"{number + 1:05}" for number in range(case[1] + 1)]
     for file in files:
-        file.write_bytes(b"")
+        file.write_bytes(b"")  # what another cotter has sent
     process, port = start_server(server, kept)
     try:
         silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
@@ -84,6 +89,8 @@ def bodies(cotter, server, folder, case):
     finally:
         process.kill()
         process.wait()
+    if not all(file.stat().st_size for file in files):
+        sys.exit(f"bench: {case} took fewer requests than it has turns")
     return files
 
 
@@ -125,10 +132,7 @@ def main():
         pathlib.Path(folder, "apple.py").write_text('def apple():\n    return "red"\n')
         pathlib.Path(folder, "large.txt").write_text("".join(f"{number:06} {'x' * 92}\n" for number in range(499)))
         cotter, *static = (installed(program, programs_folder) for program in sys.argv[1:])
-        server, client, measure = (
-            installed(build(programs_folder, name, "-static"), programs_folder)
-            for name in ("server", "client", "measure")
-        )
+        server, client, measure = server_client_measure(programs_folder)
         process, port = start_server(server)
         try:
             for case, (label, batches, batch) in CASES.items():

@@ -193,9 +193,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         os.environ.update(HOME=folder, XDG_STATE_HOME=os.path.join(folder, "state"))
         cotter, *static = (bench.installed(program, folder) for program in sys.argv[1:])
-        server, client, measure = (
-            bench.installed(bench.build(folder, name, "-static"), folder) for name in ("server", "client", "measure")
-        )
+        server, client, measure = bench.server_client_measure(folder)
         work = os.path.join(folder, "work")
         os.mkdir(work)
         lines = [

@@ -270,9 +270,9 @@ fn is_family_missing(error: &io::Error) -> bool {
         || error.raw_os_error() == Some(Errno::AFNOSUPPORT.raw_os_error())
 }
 
-/// What is handed to the kernel leaves at once: it is gathered here. A read ends at the idle limit by itself, so that it costs one system call.
-/// On a network, probes keep a silent connection in the tables of the routers in between: a model may
-/// think for minutes.
+/// What is handed to the kernel leaves at once: it is gathered here. A read ends at the idle limit by itself, so that it
+/// costs one system call. On a network, probes keep a silent connection in the tables of the routers in between: a
+/// model may think for minutes.
 fn set_up(stream: &TcpStream, is_loopback: bool, idle_timeout: Duration) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(idle_timeout.max(Duration::from_millis(1))))?;
